@@ -106,11 +106,17 @@ class Client:
             "content": self.discovery(0, token),
         }
 
-    def is_installed(self, environ: Mapping[str, str]) -> bool:
-        """Return whether a discovery file may be written for the client."""
+    def has_run(self, environ: Mapping[str, str]) -> bool:
+        """Return whether the client has its directory, or needs none of its own."""
         # Unlike Path.is_dir, this does not fail if the home cannot be read.
-        has_run = os.path.isdir(self.directory(environ).parent)
-        # A CLI that runs for the first time searches before the next check.  A CLI
-        # with a socket waits, and another program may have its name.
+        has_home = os.path.isdir(self.directory(environ).parent)
+        return self.searches_temporary or has_home
+
+    def is_in_path(self, environ: Mapping[str, str]) -> bool:
+        """Return whether the program of the client is installed.
+
+        A CLI that runs for the first time searches before the next check.
+        """
+        # A CLI with a socket waits, and another program may have its name.
         path = "" if self.has_socket else environ.get("PATH", "")
-        return self.searches_temporary or has_run or bool(which(self.name, path=path))
+        return bool(which(self.name, path=path))

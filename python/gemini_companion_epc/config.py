@@ -66,6 +66,8 @@ class Config:
     """Time limit for Emacs to answer open-diff and close-diff."""
     file_check: float = 15
     """Time between two checks of the files that a cleanup may remove."""
+    mount_limit: float = 10
+    """Time without an answer of a file system after which the user is warned."""
     start_check: float = 0.5
     """Time between two checks while a CLI starts for the first time."""
     start_limit: float = 120

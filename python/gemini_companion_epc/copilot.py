@@ -12,6 +12,7 @@ import re
 import stat
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +22,8 @@ from .bridge import directory_in, this_host
 from .client import Client
 from .hooks import Choice, Edited, Hooks, Question, Turn, field_of
 from .protocol import Protocol, Reviews, Tool
-from .types import Facts, File, Json, file_name, string
+from .threads import in_thread
+from .types import Facts, File, Json, NoAnswer, file_name, string
 
 _PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"
 _OPEN = Tool("open_diff", "Open a review of an edit in Emacs.", [_PATH, _TEXT, _NAME])
@@ -65,7 +67,7 @@ class _Review:
     stamp: tuple[int, int, int] | None = None
     """The stamp of the file at the answer."""
 
-    def answer(self, is_accepted: bool | None) -> None:
+    async def answer(self, is_accepted: bool | None) -> None:
         """Record the answer, which counts for a moment if the CLI has just connected.
 
         The CLI may then send the same call again, although the user has answered.
@@ -74,17 +76,20 @@ class _Review:
         now = monotonic()
         is_connecting = self.reopened is not None and now - self.reopened < _CONNECTING
         if is_connecting and is_accepted is not None:
-            self.counts_until = now + _ANSWERED
-            self.stamp = _stamp(self.path)
+            with suppress(NoAnswer):
+                self.stamp = await in_thread(self.path, _stamp, self.path)
+                self.counts_until = now + _ANSWERED
 
-    def answers(self, other: "_Review") -> bool:
+    async def answers(self, other: "_Review") -> bool:
         """Return whether ``other`` gets the answer to this review."""
-        return (
-            (self.session_id, self.path, self.proposal)
-            == (other.session_id, other.path, other.proposal)
-            and monotonic() < self.counts_until
-            and self.stamp == _stamp(self.path)
-        )
+        is_same = (self.session_id, self.path, self.proposal) == (
+            other.session_id, other.path, other.proposal
+        )  # fmt: skip
+        if not is_same or monotonic() >= self.counts_until:
+            return False
+        with suppress(NoAnswer):
+            return self.stamp == await in_thread(self.path, _stamp, self.path)
+        return False
 
 
 class Copilot(Protocol):
@@ -109,8 +114,8 @@ class Copilot(Protocol):
 
     async def _open(self, reviews: Reviews, name: str, review: _Review) -> str:
         """Open ``review`` by ``name``, and return its answer when the user has it."""
-        for previous in self._reviews.values():
-            if previous.answers(review):
+        for previous in [*self._reviews.values()]:
+            if await previous.answers(review):
                 return _decided(previous.is_accepted)
         self._reviews[name] = review
         try:
@@ -118,7 +123,7 @@ class Copilot(Protocol):
                 review.reopened = monotonic()
             # The CLI may have closed the review meanwhile.
             if review.is_open:
-                review.answer(await reviews.decided(review.path, review.proposal))
+                await review.answer(await reviews.decided(review.path, review.proposal))
         finally:
             review.is_open = False
             self._forget_ended()

@@ -3,7 +3,7 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from random import randrange
 from weakref import WeakKeyDictionary
@@ -160,13 +160,16 @@ class Diffs:
             return False
         if not self._sessions.has(session):
             return False
+        if outpost := self._hosts.outposts.get(session.remote):
+            outpost.mirror.check_name(path)
         logger.info("Diff: %s %d characters", session.short_id, len(proposal))
         if self._is_known(session, path, proposal):
             # The review stays open, with the edits of the user.
             return True
         self._acknowledge_earlier(session, path)
         self._dismiss_earlier(session, path)
-        diff = self._add(session, path, proposal)
+        diff = Diff(next(self._ids), session.id, path, proposal)
+        self._diffs[diff.id] = diff
         if len(proposal) > LARGEST_PROPOSAL:
             self._emacs.warn(
                 f"Proposal for {path} has more than {LARGEST_PROPOSAL // 1_000_000} "
@@ -215,19 +218,13 @@ class Diffs:
             del self._diffs[previous.id]
             self._dismiss(previous, "closed")
 
-    def _add(self, session: Session, path: str, proposal: str) -> Diff:
-        """Add a diff of ``session``, and return it."""
-        outpost = self._hosts.outposts.get(session.remote)
-        local_name = "" if outpost is None else outpost.mirror.local_name(path)
-        diff = Diff(next(self._ids), session.id, path, proposal, local_name)
-        self._diffs[diff.id] = diff
-        return diff
-
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
             if outpost := self._hosts.outposts.get(session.remote):
-                await outpost.update(diff.path)
+                local_name = await outpost.update(diff.path)
+                diff = replace(diff, local_name=local_name)
             if diff.id in self._diffs:
+                self._diffs[diff.id] = diff
                 opening = self._emacs.open_diff(diff, session.facts)
                 await asyncio.wait_for(opening, self._config.diff_limit)
         except (EmacsGone, asyncio.TimeoutError):

@@ -4,11 +4,14 @@
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 
 from .bridge import content_of, is_own, this_host
 from .client import Client
@@ -20,10 +23,17 @@ from .types import Json
 
 logger = logging.getLogger(__name__)
 
+# Seconds in which a file is written.
+_WRITE = 0.3
+
 
 @dataclass(eq=False, repr=False)
 class DiscoveryFiles:
-    """The files of all clients, written and removed together."""
+    """The files of all clients, written and removed together.
+
+    What reads or writes files may wait for a mount that does not answer, so it is
+    called in threads.
+    """
 
     _pid: int
     _port: int
@@ -36,6 +46,13 @@ class DiscoveryFiles:
     """Temporary directories where CLIs of this Emacs search, other than its own."""
     _extra: set[Path] = field(init=False, default_factory=set)
     """The files in ``_temporaries`` that were written."""
+    _in_path: set[str] = field(init=False, default_factory=set)
+    """The names of the clients whose programs were found."""
+    _locks: defaultdict[Path, Lock] = field(
+        init=False, default_factory=lambda: defaultdict(Lock)
+    )
+    """Locks by file, of which one thread writes or removes each."""
+    _is_over: bool = field(init=False, default=False)
 
     def names(self) -> list[list[str]]:
         """Return names of clients and of their files, written or not.
@@ -67,15 +84,15 @@ class DiscoveryFiles:
     def refused(self, roots: Sequence[str]) -> list[list[str]]:
         """Return the directories without a file because of a root, and that root.
 
+        The roots have true names.
+
         A discovery file has the token: in a workspace root, a program that reads or
         copies the project would get it.
         """
         refused = []
         for temporary in self._temporaries:
             true = Path(_true_name(temporary))
-            containing = [
-                root for root in roots if true.is_relative_to(_true_name(root))
-            ]
+            containing = [root for root in roots if true.is_relative_to(root)]
             if containing:
                 refused.append([_directory_in(temporary), containing[0]])
         return refused
@@ -90,29 +107,49 @@ class DiscoveryFiles:
 
     def update(self, roots: Sequence[str]) -> list[str]:
         """Write the files that differ with ``roots``; return problems as sentences."""
-        # A cleanup may have removed a file, or a client may be new.
-        problems = []
-        for client in filter(self._may_connect, CLIENTS):
-            problems += _unusable_roots(client, roots)
-            problems += self._update_own(client, roots)
-        return problems + self._update_elsewhere(roots)
+        self.search_path()
+        updates = self.updates(roots).values()
+        return [problem for update in updates for problem in update()]
 
-    def _may_connect(self, client: Client) -> bool:
+    def updates(self, roots: Sequence[str]) -> dict[str, Callable[[], list[str]]]:
+        """Return the functions that `update`, by what they concern.
+
+        They may be called at the same time: where one hangs, others do not.
+        """
+        # A cleanup may have removed a file, or a client may be new.
+        own = {
+            f"discovery file of {client.title}": partial(
+                self._update_own, client, roots
+            )
+            for client in CLIENTS
+        }
+        return {**own, "TMPDIR": partial(self._update_elsewhere, roots)}
+
+    def search_path(self) -> None:
+        """Find the programs of the clients."""
+        self._in_path = {
+            client.name for client in CLIENTS if client.is_in_path(self._environ)
+        }
+
+    def may_connect(self, client: Client) -> bool:
         """Return whether ``client`` is installed, and its socket may be served."""
         if client.has_socket and not self._unix_port.may_listen:
             return False
-        return client.is_installed(self._environ)
+        return client.has_run(self._environ) or client.name in self._in_path
 
     def _update_own(self, client: Client, roots: Sequence[str]) -> list[str]:
         """Write the file where this server itself would search for it."""
+        if not self.may_connect(client):
+            return []
+        problems = _unusable_roots(client, roots)
         payload = self._payload(client, roots)
         if client is _ELSEWHERE and self._temporaries:
             # After a crash, a sweep finds the files elsewhere by this entry.
             payload["temporaries"] = list(self._temporaries)
         problem = self._publish(client, self._path(client), payload)
-        if not problem:
-            return []
-        return [f"{problem}; a new {client.title} cannot find this Emacs"]
+        if problem:
+            problems.append(f"{problem}; a new {client.title} cannot find this Emacs")
+        return problems
 
     def _update_elsewhere(self, roots: Sequence[str]) -> list[str]:
         """Write the files in the other temporary directories; remove unwanted ones."""
@@ -150,20 +187,26 @@ class DiscoveryFiles:
             current, content = content_of(path), json.dumps(payload).encode()
             if current == payload:
                 return ""
-            if client.has_socket and current.get("pid") == os.getpid():
-                # Another file would disconnect it.
-                path.write_bytes(content)
-            else:
-                _replace(path, content)
+            with self._locks[path]:
+                if self._is_over:
+                    return ""
+                if client.has_socket and current.get("pid") == os.getpid():
+                    # Another file would disconnect it.
+                    path.write_bytes(content)
+                else:
+                    _replace(path, content)
         except OSError as error:
             return f"Cannot write {path}: {error.strerror or error}"
         return ""
 
     def remove(self) -> None:
-        """Remove the files that name this server."""
+        """Remove the files that name this server, and write no more."""
+        self._is_over = True
         for path in chain(map(self._path, CLIENTS), self._extra):
-            with suppress(OSError):
-                path.unlink()
+            # Whoever has it for long cannot write on that file system.
+            if self._locks[path].acquire(timeout=_WRITE):
+                with suppress(OSError):
+                    path.unlink()
 
     def sweep(self) -> None:
         """Remove the files of this user's dead Emacsen, and others of this Emacs."""
@@ -182,7 +225,8 @@ class DiscoveryFiles:
                 if path.name == own.name:
                     # The previous process of this server has crashed: the next update
                     # removes what it has written and this one does not want.
-                    self._extra |= {temporary / own.name for temporary in temporaries}
+                    left = {temporary / own.name for temporary in temporaries}
+                    self._extra = self._extra | left
                 elif _is_stale(path, self._pid):
                     for temporary in temporaries:
                         self._sweep(client, temporary)

@@ -22,7 +22,14 @@ from sexpdata import Symbol
 
 from . import __version__
 from .system import acknowledge
-from .types import EmacsError, EmacsGone, MalformedArgument, RemoteError, clean
+from .types import (
+    EmacsError,
+    EmacsGone,
+    MalformedArgument,
+    NoAnswer,
+    RemoteError,
+    clean,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +134,7 @@ class EpcServer:
         """Answer the call ``uid`` with the value of ``run``, or with its error."""
         try:
             value = run()
-        except (EmacsError, MalformedArgument, RemoteError) as error:
+        except (EmacsError, MalformedArgument, NoAnswer, RemoteError) as error:
             self._send("return-error", uid, str(error))
         except Exception:
             logger.exception("A call from Emacs failed")

@@ -4,6 +4,7 @@
 The module `questions` is imported when Emacs reports that it has linked CLIs.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,6 +26,11 @@ class Linked:
     """True names."""
     questions: "Questions | None" = field(default=None, init=False)
     """None while no CLI is linked."""
+
+    def set_roots(self, roots: Sequence[str]) -> None:
+        """Take the workspace roots ``roots``, which have true names."""
+        # On Windows, Emacs has slashes in them.
+        self.roots = [os.path.normpath(root) for root in roots]
 
     def turn(self, is_on: object) -> None:
         """Start or stop answering the questions of linked CLIs."""

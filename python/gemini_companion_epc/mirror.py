@@ -81,11 +81,16 @@ class Mirror:
 
     # Names
 
+    @staticmethod
+    def check_name(path: str) -> None:
+        """Raise MalformedArgument if ``path`` is no name of a file of a host."""
+        if not path.startswith("/") or posixpath.normpath(path) != path or "\0" in path:
+            raise MalformedArgument("filePath must be an absolute path without dots")
+
     def local_name(self, path: str) -> str:
         """Return the local name of ``path``, or raise MalformedArgument."""
-        local_name = _moved(path, self._pairs)
-        if local_name is None or posixpath.normpath(path) != path or "\0" in path:
-            raise MalformedArgument("filePath must be an absolute path without dots")
+        self.check_name(path)
+        local_name = str(_moved(path, self._pairs))
         names = local_name, *(directory for _, directory in self._pairs)
         true_name, *tops = (Path(os.path.realpath(local)) for local in names)
         if any(true_name.is_relative_to(top) for top in tops):
@@ -154,7 +159,7 @@ class Mirror:
         return ""
 
     def _write(self, sent: SentFile, text: bytes) -> None:
-        self.local_name(sent.true_name)
+        self.check_name(sent.true_name)
         if len(text) > LARGEST_FILE:
             raise OSError("it is too large")
         if sent.true_name.count("/") > DEEPEST:

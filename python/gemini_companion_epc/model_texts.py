@@ -172,7 +172,6 @@ def _numbers(lines: Sequence[int] | None) -> str:
 
 def errors_text(facts: Facts, directory: str) -> str:
     """Return the text for the errors in ``facts``, which an edit introduced."""
-    directory = os.path.realpath(directory)
     name, count = _escaped(_relative(facts["path"], directory)), facts["count"]
     errors, others = facts.get("errors") or [], facts.get("others") or []
     total = count + sum(number for _, number, _ in others)

@@ -30,8 +30,9 @@ from .outpost_lines import (
     sent_roots,
     shown,
 )
+from .threads import in_thread
 from .tunnel import Tunnel
-from .types import Facts, MalformedArgument, MirrorError, RemoteError
+from .types import Facts, MalformedArgument, MirrorError, NoAnswer, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,8 @@ _GREETING = b"gemini-companion-outpost\n"
 _BEAT = 15
 _SILENCE = 45
 _CHANGE = 0.2
+# As long as Emacs has for opening a review; a large file takes its time.
+_ANSWER = 120
 _END = 1
 _KILLED = 10
 _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
@@ -122,27 +125,38 @@ class Outpost:
 
     # Files
 
-    async def update(self, path: str, *change: str) -> None:
+    async def update(self, path: str, *change: str) -> str:
         """Bring the copy of the file ``path`` up to date, and follow it for a while.
+
+        Return its local name.
 
         First ``change`` the file: its arguments are the SHA-256 of the present text,
         and the new text in base64; without a new text, delete the file.  Raise
-        RemoteError if that fails, if the file has another text, or if it cannot be
-        read.
+        RemoteError if that fails, if the file has another text, if it cannot be read,
+        or if the host does not answer in time.
         """
         mirror = self.mirror
-        if mirror.local_name(path) == mirror.directory + path:
+        try:
+            local_name = await in_thread(self.name, mirror.local_name, path)
+        except NoAnswer as error:
+            raise RemoteError(str(error)) from None
+        if local_name == mirror.directory + path:
             self._follow(path)
             if change:
                 answer = self._request(Kind.WRITE, path, *change)
             else:
                 answer = self._request(Kind.FILE, path, mirror.stamp(path))
-            if problem := await answer:
+            try:
+                problem = await asyncio.wait_for(answer, _ANSWER)
+            except asyncio.TimeoutError:
+                problem = f"{self._title} did not answer within {_ANSWER} s"
+            if problem:
                 raise RemoteError(problem)
+        return local_name
 
     async def _receive(self, sent: SentFile, number: int) -> None:
         """Update a copy, and answer the request ``number``, unless that is 0."""
-        self.mirror.local_name(sent.path)
+        self.mirror.check_name(sent.path)
         problem = sent.problem
         is_same = sent.text is None and sent.stamp and not problem
         if not is_same and self.mirror.is_wanted(sent.path):
@@ -367,7 +381,7 @@ class Outpost:
         home, roots = sent["home"], sent["roots"]
         named = [root for name in self._remote.directories if (root := roots.get(name))]
         for path in (home, *named):
-            self.mirror.local_name(path)
+            self.mirror.check_name(path)
         self.mirror.set_roots(home, named)
         return dict(roots)
 

@@ -6,6 +6,7 @@ import socket
 import stat
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,17 +105,28 @@ class UnixPort:
     """Unix sockets, for CLIs that use nothing else, which lead to ``_port``."""
 
     _port: int
-    may_listen: bool = field(init=False, default=False)
-    """Whether this process serves yet: clients must find the diffs of the last one."""
-    _listening: dict[Path, asyncio.Task[asyncio.Server]] = field(default_factory=dict)
+    _loop: asyncio.AbstractEventLoop | None = field(init=False, default=None)
+    """The event loop that serves, None until it does."""
+    _listening: dict[Path, Future[asyncio.Server]] = field(default_factory=dict)
     """The names of the sockets at which it listens."""
+
+    @property
+    def may_listen(self) -> bool:
+        """Whether this process serves: clients must find the diffs of the last one."""
+        return self._loop is not None
+
+    def serve(self) -> None:
+        """Let the running event loop serve the sockets."""
+        self._loop = asyncio.get_running_loop()
 
     def listen(self, name: str, variable: str) -> None:
         """Accept connections at the socket ``name``, if it does not yet.
 
-        Raise an OSError whose message names the socket and a remedy if it cannot: the
+        This may be called in another thread than that of the event loop.  Raise an
+        OSError whose message names the socket and a remedy if it cannot: the
         environment variable ``variable`` names another directory.
         """
+        assert self._loop is not None
         path = Path(name)
         if path in self._listening and _is_socket(path):
             return
@@ -128,7 +140,7 @@ class UnixPort:
                 "the CLI"
             ) from None
         server = asyncio.start_unix_server(self._carry, sock=listener)
-        self._listening[path] = asyncio.get_running_loop().create_task(server)
+        self._listening[path] = asyncio.run_coroutine_threadsafe(server, self._loop)
 
     def close(self) -> None:
         """Remove the sockets, as far as that is possible."""
@@ -149,7 +161,7 @@ class UnixPort:
 
 
 def _bound_at(path: Path) -> socket.socket:
-    """Return a socket that is bound to the name ``path``, in a private directory."""
+    """Return a socket that listens at ``path``, in a private directory."""
     directory = path.parent
     make_own_directory(directory)
     directory.chmod(0o700)
@@ -164,6 +176,7 @@ def _bound_at(path: Path) -> socket.socket:
     try:
         listener.bind(str(path))
         path.chmod(0o600)
+        listener.listen(_BACKLOG)
     except OSError:
         listener.close()
         raise
@@ -182,10 +195,11 @@ def _remove_socket(path: Path) -> None:
         path.unlink()
 
 
-def _close_server(listening: asyncio.Task[asyncio.Server]) -> None:
+def _close_server(listening: Future[asyncio.Server]) -> None:
     # It is cancelled if the event loop ends before.
     if not listening.cancelled() and listening.exception() is None:
-        listening.result().close()
+        server = listening.result()
+        server.get_loop().call_soon_threadsafe(server.close)
 
 
 async def _pass_on(reader: StreamReader, writer: StreamWriter) -> None:

@@ -16,11 +16,20 @@ from .bridge import RENAME, UNKNOWN_RENAME
 from .client import Client
 from .config import Config
 from .emacs import Emacs
-from .hooks import LONGEST_QUESTION, Edited, Hooks
+from .hooks import LONGEST_QUESTION, Edited, Hooks, Question
 from .model_texts import LONGEST_LINE, TEXTS, errors_text, rename_text
 from .permissions import Permissions
 from .processes import Watched, ancestors
-from .types import EmacsError, Facts, MalformedArgument, clean, file_name, string
+from .threads import in_thread
+from .types import (
+    EmacsError,
+    Facts,
+    MalformedArgument,
+    NoAnswer,
+    clean,
+    file_name,
+    string,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +121,7 @@ class Questions:
         method = request.get("method")
         if method == "event" and client.hooks:
             return await self._event(client, client.hooks, request)
-        directory = self._directory(string(request, "directory"))
+        directory = await self._directory(string(request, "directory"))
         if method == "list":
             return {"tools": TOOLS if client.awaits_tools else TOOLS_WITHOUT_RENAME}
         if method == "call":
@@ -125,8 +134,8 @@ class Questions:
         event = request.get("event")
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
-        directory = self._directory(hooks.directory(event))
-        step, question = hooks.read(event), hooks.question(event)
+        directory = await self._directory(hooks.directory(event))
+        step, question = hooks.read(event), await self._question(client, hooks, event)
         announced = hooks.announced(event)
         has_ended = hooks.has_ended(event)
         if not (step or question or announced or has_ended):
@@ -166,8 +175,8 @@ class Questions:
         event, pid, hooks = request.get("event"), request.get("pid"), client.hooks
         if not isinstance(event, dict) or hooks is None:
             raise MalformedArgument("event must be an object, of a CLI that has hooks")
-        directory = self._directory(hooks.directory(event))
-        question, cli = hooks.question(event), Watched(pid)
+        directory = await self._directory(hooks.directory(event))
+        question, cli = await self._question(client, hooks, event), Watched(pid)
         pids = await asyncio.to_thread(ancestors, pid, client)
         facts = {"client": client.name, "pids": pids, "directory": directory}
 
@@ -189,7 +198,7 @@ class Questions:
 
         Raise MalformedArgument before anything is read.
         """
-        directory = self._directory(string(request, "directory"))
+        directory = await self._directory(string(request, "directory"))
         cli = Watched(request.get("pid"))
         return self.permissions.stream(self._rename(client, request, directory, cli))
 
@@ -266,13 +275,29 @@ class Questions:
         except (EmacsError, asyncio.TimeoutError):
             return None
 
-    def _directory(self, directory: str) -> str:
-        """Return ``directory``; raise MalformedArgument if it is outside the roots."""
+    async def _directory(self, directory: str) -> str:
+        """Return the true name of ``directory``.
+
+        Raise MalformedArgument if it is outside the roots, or does not answer.
+        """
         checked = file_name(directory, "the directory")
-        name = os.path.join(os.path.realpath(checked), "")
+        try:
+            true_name = str(await in_thread(checked, os.path.realpath, checked))
+        except NoAnswer as error:
+            raise MalformedArgument(str(error)) from None
+        name = os.path.join(true_name, "")
         if not name.startswith(tuple(os.path.join(root, "") for root in self._roots())):
             raise MalformedArgument("the directory is outside the workspace roots")
-        return checked
+        return true_name
+
+    async def _question(
+        self, client: Client, hooks: Hooks, event: Facts
+    ) -> Question | None:
+        """Return what the CLI asks in ``event``, or None; it may be in a file."""
+        try:
+            return await in_thread(f"home of {client.title}", hooks.question, event)
+        except NoAnswer:
+            return None
 
     # Questions
 

@@ -16,9 +16,10 @@ from dataclasses import replace
 from errno import EMFILE, ENFILE
 from functools import partial
 from secrets import token_urlsafe
+from typing import TypeVar
 
 from . import __version__, log, texts
-from .clients import CLIENTS, reconnection
+from .clients import CLIENTS, client_named, reconnection
 from .config import Config, parse_start_line
 from .diffs import Diffs
 from .discovery import DiscoveryFiles
@@ -29,9 +30,16 @@ from .port import Port, UnixPort
 from .processes import process_of, running
 from .sessions import Sessions
 from .system import IS_WINDOWS, on_signals
-from .types import Facts, File, StartError
+from .threads import in_thread
+from .types import Facts, File, NoAnswer, StartError
 
 logger = logging.getLogger(__name__)
+
+# Seconds: for removing the files at the end, and for a search for processes.
+_CLEANING = 2
+_SEARCH = 60
+
+Result = TypeVar("Result")
 
 
 def run() -> int:
@@ -85,6 +93,7 @@ class Server:
         self._discovery = DiscoveryFiles(
             config.emacs_pid, number, config.token, os.environ, self._unix_port
         )
+        self._one_update = asyncio.Lock()
         self._warnings: set[str] = set()
         self._may_serve = asyncio.Event()
         self._cli_starts = asyncio.Event()
@@ -105,9 +114,8 @@ class Server:
                 f"Port {self._config.port} is in use, so the server uses "
                 f"{self._port.number}; {reconnection()}"
             )
-        self._discovery.sweep()
-        self._discovery.search_also(self._config.temporaries)
-        self.roots_update(self._config.roots)
+        self._linked.set_roots(self._config.roots)
+        await self._update_files(self._config.temporaries, is_first=True)
         print(port, flush=True)
         ports = self._port.number, port
         logger.info("Version %s: HTTP port %d, EPC port %d", __version__, *ports)
@@ -231,7 +239,14 @@ class Server:
         await self._emacs.close()
 
     def _exit(self) -> None:
-        """Exit at once, although connections may still be open."""
+        """Exit soon, although connections may be open, and a mount may not answer."""
+        cleaning = threading.Thread(target=self._clean, daemon=True)
+        cleaning.start()
+        cleaning.join(_CLEANING)
+        os._exit(0)
+
+    def _clean(self) -> None:
+        """Remove all files of this process, and write the rest of the log."""
         if not self._has_successor:
             # If the file were removed earlier, Copilot CLI would disconnect, and miss
             # the rejections.
@@ -240,7 +255,6 @@ class Server:
         texts.sweep(os.getpid())
         logger.info("Exiting")
         logging.shutdown()
-        os._exit(0)
 
     # Methods that Emacs calls
 
@@ -257,41 +271,37 @@ class Server:
             "files": texts.prefix(),
         }
 
-    def serve(self) -> None:
+    async def serve(self) -> None:
         """Accept connections: Emacs has handed over its diffs."""
         self._may_serve.set()
         if not IS_WINDOWS:
-            self._unix_port.may_listen = True
-            self.roots_update(self._linked.roots)
+            self._unix_port.serve()
+            await self._update_files()
 
-    def roots_update(self, roots: Sequence[str]) -> None:
-        """Update the workspace roots."""
-        if self._stop.is_set():
-            return
-        # On Windows, Emacs has slashes in the true names.
-        self._linked.roots = [os.path.realpath(root) for root in roots]
-        self._warn_once(self._discovery.update(self._linked.roots))
+    async def roots_update(self, roots: Sequence[str]) -> None:
+        """Update the workspace roots, which have true names."""
+        self._linked.set_roots(roots)
+        await self._update_files()
 
-    def temporaries_update(self, temporaries: Sequence[str]) -> Facts:
+    async def temporaries_update(self, temporaries: Sequence[str]) -> Facts:
         """Write discovery files in the temporary directories ``temporaries`` as well.
 
         Return all names of discovery files, and the directories that are refused, each
         with the workspace root that it is in.
         """
-        self._discovery.search_also(temporaries)
-        self.roots_update(self._linked.roots)
-        return {
-            "discovery": self._discovery.names(),
-            "refused": self._discovery.refused(self._linked.roots),
-        }
+        refused = await self._update_files(temporaries)
+        return {"discovery": self._discovery.names(), "refused": refused}
 
     async def processes(self) -> list[Facts]:
         """Return descriptions of the running CLIs of this user."""
-        directories = {
-            client: self._discovery.directories(client) for client in CLIENTS
-        }
-        number = self._port.number
-        return await asyncio.to_thread(running, number, directories.__getitem__)
+
+        def find() -> list[Facts]:
+            directories = {
+                client: self._discovery.directories(client) for client in CLIENTS
+            }
+            return running(self._port.number, directories.__getitem__)
+
+        return await in_thread("processes", find, limit=_SEARCH)
 
     def context_update(self, files: Sequence[Facts]) -> None:
         """Send the context of Emacs to the clients."""
@@ -302,16 +312,15 @@ class Server:
         session = self._sessions.find(session_id)
         return session is not None and await session.prompt(text)
 
-    def cli_started(self, name: str) -> None:
+    async def cli_started(self, name: str) -> None:
         """Check more often whether the client ``name`` has made its directory.
 
         Emacs has just started the CLI.  Before its first start there is no directory
         for its discovery file, and the user types /ide within seconds.
         """
-        if any(
-            client.name == name and not client.is_installed(os.environ)
-            for client in CLIENTS
-        ):
+        client = client_named(name)
+        key = f"home of {client.title}"
+        if not await in_thread(key, self._discovery.may_connect, client):
             now = asyncio.get_running_loop().time()
             self._starting_until = now + self._config.start_limit
             self._cli_starts.set()
@@ -330,9 +339,46 @@ class Server:
         while True:
             await self._next_check()
             try:
-                self._warn_once(self._discovery.update(self._linked.roots))
+                await self._update_files()
             except Exception:
                 logger.exception("The discovery files cannot be checked")
+
+    async def _update_files(
+        self, temporaries: Sequence[str] | None = None, is_first: bool = False
+    ) -> list[list[str]]:
+        """Write the discovery files, also in new ``temporaries``, if not None.
+
+        Return the directories that are `refused`.  If ``is_first``, remove those of
+        servers that have ended.
+        """
+        files, ask = self._discovery, self._ask_files
+        async with self._one_update:
+            if self._stop.is_set():
+                return []
+            if is_first:
+                await ask("old discovery files", files.sweep)
+            if temporaries is not None:
+                await ask("TMPDIR", files.search_also, temporaries)
+            await ask("PATH", files.search_path)
+            roots = self._linked.roots
+            updates = files.updates(roots).items()
+            answers = (ask(key, update) for key, update in updates)
+            for problems in await asyncio.gather(*answers):
+                self._warn_once(problems or [])
+            return await ask("TMPDIR", files.refused, roots) or []
+
+    async def _ask_files(
+        self, key: str, function: Callable[..., Result], *args: object
+    ) -> Result | None:
+        """Return ``function(*args)``, None if a file system does not answer."""
+        try:
+            return await in_thread(key, function, *args)
+        except NoAnswer as error:
+            if error.seconds > self._config.mount_limit:
+                self._warn_once(
+                    [f"{error}, so CLIs may not find this Emacs; check the mounts"]
+                )
+            return None
 
     def _log_failure(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, object]

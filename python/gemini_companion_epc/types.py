@@ -44,6 +44,14 @@ class MirrorError(RemoteError):
     """The files of a host cannot be copied; the message has the reason."""
 
 
+class NoAnswer(Exception):
+    """A call about files, named by a key, has not returned for a number of seconds."""
+
+    def __init__(self, key: str, seconds: float) -> None:
+        super().__init__(f"A file system does not answer ({key})")
+        self.seconds = seconds
+
+
 class MalformedArgument(Exception):
     """A peer sent an argument of the wrong type or format."""
 

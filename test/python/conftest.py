@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fixtures: a started server, and the HTTP part alone."""
 
+import ctypes
 import itertools
 import os
 import random
@@ -75,6 +76,26 @@ def start(tmp_path: Path) -> Iterator[Start]:
         emacs.close()
         log = "".join(emacs.log)
         assert "Traceback" not in log, log
+
+
+@pytest.fixture
+def dead_mount(tmp_path: Path) -> Iterator[Path]:
+    """The directory of a file system that does not answer, as that of a lost server."""
+    path = tmp_path / "dead"
+    path.mkdir()
+    try:
+        fuse = os.open("/dev/fuse", os.O_RDWR)
+    except OSError:
+        pytest.skip("needs Linux, root and /dev/fuse")
+    options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
+    libc = ctypes.CDLL(None)
+    if libc.mount(b"dead", bytes(path), b"fuse", 0, options):
+        os.close(fuse)
+        pytest.skip("file systems cannot be mounted")
+    yield path
+    # All calls that wait now fail.
+    os.close(fuse)
+    libc.umount2(bytes(path), 2)
 
 
 @pytest.fixture

@@ -31,7 +31,11 @@ def _environ(tmp_path: Path) -> dict[str, str]:
 class _Socket(UnixPort):
     """A socket that may be served, and at which nothing listens."""
 
-    may_listen = True
+    is_served = True
+
+    @property
+    def may_listen(self) -> bool:
+        return self.is_served
 
     def listen(self, name: str, variable: str) -> None:
         pass
@@ -184,7 +188,7 @@ def test_no_file_leads_to_a_socket_that_is_not_served_yet(tmp_path: Path) -> Non
     files = DiscoveryFiles(os.getpid(), 4711, "token", _environ(tmp_path), socket)
     path = Path(dict(files.names())[COPILOT.name])
     for is_served in (False, True):
-        socket.may_listen = is_served
+        socket.is_served = is_served
         assert files.update(()) == []
         assert path.exists() is is_served
 
@@ -269,6 +273,8 @@ def test_no_token_goes_into_a_workspace_root_or_to_another_user(
     _elsewhere(theirs).parent.mkdir(parents=True)
     files.update(())
     files.remove()
+    files = _files(tmp_path / "own")
+    files.search_also([str(theirs)])
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert any("another user" in problem for problem in files.update(()))
     assert not _elsewhere(theirs).exists()

@@ -31,6 +31,12 @@ def _is_open(peer: socket.socket) -> bool:
         return True
 
 
+def _unix_port(alone: Alone) -> UnixPort:
+    port = UnixPort(alone.port)
+    alone.do(port.serve)
+    return port
+
+
 def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli: FakeCli) -> None:
     events = cli.connect()
     with _connect(alone.port) as oldest, ExitStack() as strangers:
@@ -90,9 +96,9 @@ def test_a_private_socket_leads_to_the_port(
         monkeypatch.setenv("COPILOT_HOME", os.path.join(short, "c"))
         path = Path(socket_name())
         path.parent.mkdir(parents=True)
-        port = UnixPort(alone.port)
+        port = _unix_port(alone)
         for _ in range(2):
-            alone.do(port.listen, socket_name(), "COPILOT_HOME")
+            port.listen(socket_name(), "COPILOT_HOME")
         modes = [stat.S_IMODE(name.stat().st_mode) for name in (path, path.parent)]
         assert modes == [0o600, 0o700]
         cli.initialize()
@@ -103,9 +109,9 @@ def test_a_private_socket_leads_to_the_port(
             assert cli.post(PING, peer)[0] == 200
         # A cleanup has removed it.
         path.unlink()
-        alone.do(port.listen, socket_name(), "COPILOT_HOME")
+        port.listen(socket_name(), "COPILOT_HOME")
         assert path.exists()
-        alone.do(port.close)
+        port.close()
         assert not path.exists()
 
 
@@ -127,36 +133,36 @@ def test_a_socket_that_a_killed_process_with_this_pid_left_is_replaced(
         with socket.socket(socket.AF_UNIX) as stale:
             stale.bind(os.fspath(socket_file))
     socket_path.with_name(f"{10**30}.sock").mkdir()
-    port = UnixPort(alone.port)
-    alone.do(port.listen, socket_name(), "COPILOT_HOME")
+    port = _unix_port(alone)
+    port.listen(socket_name(), "COPILOT_HOME")
     cli.initialize()
     with socket.socket(socket.AF_UNIX) as peer:
         peer.settimeout(BOUND)
         peer.connect(os.fspath(socket_path))
         assert cli.post(PING, peer)[0] == 200
     assert [socket_file.exists() for socket_file in others] == [False, True]
-    alone.do(port.close)
+    port.close()
 
 
 def test_a_socket_that_cannot_be_made_is_named_with_the_remedy(
     alone: Alone, socket_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = UnixPort(alone.port)
+    port = _unix_port(alone)
     socket_path.mkdir()
     with pytest.raises(OSError, match="is a directory") as problem:
-        alone.do(port.listen, socket_name(), "COPILOT_HOME")
+        port.listen(socket_name(), "COPILOT_HOME")
     assert all(
         word in str(problem.value) for word in (f"{socket_path}:", "COPILOT_HOME")
     )
     socket_path.rmdir()
-    alone.do(port.listen, socket_name(), "COPILOT_HOME")
+    port.listen(socket_name(), "COPILOT_HOME")
     # Nothing is raised at the end, whatever has the name.
     socket_path.unlink()
     socket_path.mkdir()
-    alone.do(port.close)
+    port.close()
     socket_path.rmdir()
     monkeypatch.setenv("COPILOT_HOME", os.fspath(socket_path.with_name("x" * 100)))
     with pytest.raises(OSError, match="too long") as problem:
-        alone.do(port.listen, socket_name(), "COPILOT_HOME")
+        port.listen(socket_name(), "COPILOT_HOME")
     assert all(word in str(problem.value) for word in ("xxx/ide/", "COPILOT_HOME"))
-    alone.do(port.close)
+    port.close()

@@ -4,6 +4,7 @@
 import asyncio
 import json
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from conftest import Alone, ServeAlone, Start, edit
 from fake_cli import BOUND, FakeCli
+from gemini_companion_epc import threads
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.model_texts import LONGEST_ANSWER, LONGEST_LINE
 from gemini_companion_epc.questions import TOOLS, Questions
@@ -76,6 +78,32 @@ ODD = ["/a\0", "/ssh:host:/a", "/" + 2100 * "é", "/a" * 1000, "/a" * 100_000]
 def test_malformed_requests_are_refused(alone: Alone, body: object) -> None:
     alone.linked.turn(True)
     assert request(alone.port, alone.token, body)[0] == 400
+
+
+def test_a_directory_that_does_not_answer_holds_up_no_other(
+    alone: Alone, dead_mount: Path, tmp_path: Path
+) -> None:
+    alone.answer({})
+    with ThreadPoolExecutor() as pool:
+        dead = [
+            pool.submit(
+                request, alone.port, alone.token,
+                {"method": "event", "event": {**edit("a"), "cwd": str(dead_mount)}},
+            )
+            for _ in range(3)
+        ]  # fmt: skip
+        for number in range(50):
+            event = {**edit(f"{number}.py"), "cwd": str(tmp_path)}
+            body = {"method": "event", "event": event}
+            assert request(alone.port, alone.token, body) == (200, {})
+        assert not any(answer.done() for answer in dead)
+        assert [answer.result(BOUND)[0] for answer in dead] == [400, 400, 400]
+    # It is not waited for again.
+    began = time.monotonic()
+    body = {"directory": str(dead_mount), "method": "list"}
+    for _ in range(100):
+        assert request(alone.port, alone.token, body)[0] == 400
+    assert time.monotonic() - began < 100 * threads.LIMIT
 
 
 def test_the_declarations_are_short() -> None:

@@ -337,6 +337,25 @@ def test_a_host_cannot_pose_as_a_cli_of_this_machine(
     assert first.post(PING)[0] == 404
 
 
+def test_a_file_that_a_host_does_not_send_is_reported(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outpost, "_ANSWER", 0.5)
+    # As when the file is on a mount there that does not answer.
+    process = psutil.Process(far.connect()["pid"])
+    far.cli().connect()
+    until(lambda: far.alone.emacs.sessions)
+    session = far.alone.do(far.alone.sessions.find, far.alone.emacs.sessions[-1][0])
+    assert session
+    process.suspend()
+    far.alone.run(far.alone.diffs.open(session, str(far.project / "a"), "new\n"))
+    (warning,) = far.alone.emacs.warnings
+    assert "test:far did not answer within 0.5 s" in warning
+    assert not far.alone.emacs.opened
+    assert "did not answer" in far.write(far.project / "b", "new\n", b"")
+    process.resume()
+
+
 def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
     far.connect()
     cli = far.cli()

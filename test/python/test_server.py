@@ -21,6 +21,7 @@ from sexpdata import Symbol
 from conftest import CliOf, Start, run_python, until
 from fake_cli import BOUND
 from fake_emacs import NO_ANSWER, FakeEmacs, ReturnedError, plist
+from scene import paths_of
 
 RUNS = "hypercorn: Running on"
 
@@ -93,6 +94,27 @@ def test_a_cli_that_starts_for_the_first_time_finds_emacs_soon(start: Start) -> 
     emacs.call("cli-started", "qwen")
     file.parent.parent.mkdir(parents=True)
     until(file.exists)
+
+
+def test_a_mount_that_does_not_answer_stops_no_session(
+    start: Start, cli_of: CliOf, dead_mount: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # There, the server searches for CLIs that have not run.
+    monkeypatch.setenv("PATH", str(dead_mount))
+    emacs = start(file_check=0.1, mount_limit=0.1)
+    emacs.epc.until("warn", lambda args: "does not answer (PATH)" in args[0])
+    cli = cli_of(emacs)
+    events = cli.connect()
+    for number in range(3):
+        emacs.call("roots-update", [str(dead_mount / "project")])
+        emacs.context({"path": f"/{number}", "timestamp": 1})
+        assert paths_of(events.next()) == [f"/{number}"]
+        cli.open_diff(f"/{number}", "x")
+        assert emacs.expect("open-diff")[2] == f"/{number}"
+    # Only programs of CLIs that have never run cannot be found.
+    assert _discovery(emacs)["workspacePath"] == str(dead_mount / "project")
+    emacs.call("stop")
+    _left_nothing(emacs)
 
 
 def test_what_cannot_be_written_is_reported_and_the_server_runs(
