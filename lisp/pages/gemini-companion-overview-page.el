@@ -241,7 +241,8 @@ the user has not chosen."
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
          (points (gemini-companion-overview-page--points))
          (here (or gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
-         (turn (and here (gemini-companion-overview-row-turn here))))
+         (turn (and here (gemini-companion-overview-row-turn here)))
+         (known gemini-companion-overview-page-by-key))
     (unless gemini-companion-overview-page-going-to
       (gemini-companion-overview-page--read-folds))
     (when fresh
@@ -269,6 +270,7 @@ the user has not chosen."
        (gemini-companion-overview-page--even-sections width))
       (gemini-companion-overview-page--hide-folded)
       (gemini-companion-overview-page--restore-points points)
+      (gemini-companion-overview-page--show-new known)
       (force-mode-line-update))))
 
 (defun gemini-companion-overview-page--plain (turn)
@@ -480,6 +482,48 @@ row still exists, or point was not in a row, point stays."
       (if window
           (set-window-point window position)
         (goto-char position)))))
+
+(defun gemini-companion-overview-page--show-new (known)
+  "Scroll each window to the first new row of what waits, if that is not visible.
+KNOWN is a table of the keys of the rows that were drawn before.  Point stays at
+its row, unless the window is not selected and too small for both."
+  (when-let* ((new (seq-find
+                    (lambda (row)
+                      (and (memq (gemini-companion-overview-row-kind row)
+                                 '(proposal request))
+                           (null (gethash (gemini-companion-overview-row-key row)
+                                          known))))
+                    (gemini-companion-overview-page-drawn-rows)))
+              ;; The first one comes with the heading of its section.
+              (shown (if (eq new (gemini-companion-overview-page-waiting-row))
+                         (gemini-companion-overview-page-parent new)
+                       new))
+              (position (car (gemini-companion-page-section
+                              (list 'row (gemini-companion-overview-row-key shown))))))
+    (dolist (window (get-buffer-window-list nil nil t))
+      (gemini-companion-overview-page--scroll-to position window))))
+
+(defun gemini-companion-overview-page--scroll-to (position window)
+  "Scroll WINDOW so that the line at POSITION is visible, and point as well.
+If there is no room for both, do nothing in the selected window, and move point
+in another one."
+  (let* ((height (window-body-height window))
+         (start (window-start window))
+         (point (window-point window))
+         (fits-p (lambda (from to)
+                   (and (<= from to)
+                        (<= (count-screen-lines from to 'newline window) height)))))
+    (cond ((funcall fits-p start position))
+          ((funcall fits-p position point)
+           (set-window-start window position))
+          ((funcall fits-p point position)
+           (save-excursion
+             (goto-char position)
+             (vertical-motion (- 1 height) window)
+             (set-window-start window (point))))
+          ((not (eq window (selected-window)))
+           (set-window-point window position)
+           (set-window-start window position)))))
 
 (defun gemini-companion-overview-page--needs-p (row)
   "Return non-nil if something at or below ROW waits for the user, or is left."

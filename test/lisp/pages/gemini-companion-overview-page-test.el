@@ -136,4 +136,47 @@
         (dolist (line (prefixes))
           (should (= 9 (string-match-p "[-+]" line))))))))
 
+(defun gemini-companion-overview-page-test-visible-p (regexp window)
+  "Return non-nil if the first line that matches REGEXP is in WINDOW."
+  (with-selected-window window
+    (gemini-companion-overview-test-go-to regexp)
+    (and (<= (window-start) (point))
+         (<= (count-screen-lines (window-start) (point) t) (window-body-height)))))
+
+;; It was above the window, whose text stayed where it was.
+(ert-deftest gemini-companion-overview-page-shows-a-request-that-arrives ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines) ("b" "b\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-turn-page)
+    (let ((window (selected-window))
+          (change (gemini-companion-overview-test-here)))
+      (switch-to-buffer-other-window "*scratch*")
+      (gemini-companion-test-open (expand-file-name "b" directory) "B\n" 1 session)
+      (with-current-buffer "*gemini*"
+        (gemini-companion-page-refresh))
+      (with-selected-window window
+        (should (equal change (gemini-companion-overview-test-here))))
+      (should (gemini-companion-overview-page-test-visible-p "Waiting" window))
+      (should (gemini-companion-overview-page-test-visible-p "proposal" window)))))
+
+;; A window without room for both keeps the row of point if it is selected.
+(ert-deftest gemini-companion-overview-page-shows-a-request-below-the-window ()
+  (pcase-dolist (`(,selected ,shown) '((t nil) (nil t)))
+    (gemini-companion-overview-test-with '(("a" "") ("b" "b\n"))
+      (gemini-companion-test-open
+       "a" (mapconcat #'number-to-string (number-sequence 1 60) "\n") 1 session)
+      (gemini-companion-list)
+      (let ((window (selected-window))
+            (here (point)))
+        (unless selected
+          (switch-to-buffer-other-window "*scratch*"))
+        (gemini-companion-test-open (expand-file-name "b" directory) "B\n" 2 session)
+        (with-current-buffer "*gemini*"
+          (gemini-companion-page-refresh))
+        (should (eq selected (= here (window-point window))))
+        (should (eq shown (and (gemini-companion-overview-page-test-visible-p
+                                "proposal.*  b" window)
+                               t)))))))
+
 ;;; gemini-companion-overview-page-test.el ends here
