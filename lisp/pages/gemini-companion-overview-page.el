@@ -248,16 +248,12 @@ the user has not chosen."
     (when fresh
       (setq gemini-companion-overview-draw-digits 2)
       (clrhash gemini-companion-overview-page-texts))
-    (setq gemini-companion-overview-page-rows
-          (gemini-companion-overview-rows
-           gemini-companion-overview-page-directory
-           (unless fresh (gemini-companion-overview-page--plain turn))))
-    (gemini-companion-overview-page--index)
-    (let ((default (gemini-companion-overview-page--open-by-default
-                    gemini-companion-overview-page-rows))
-          (width (gemini-companion-overview-draw-width))
-          (opens (make-hash-table :test 'equal)))
-      (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
+    (let* ((rows (gemini-companion-overview-rows
+                  gemini-companion-overview-page-directory
+                  (unless fresh (gemini-companion-overview-page--plain turn))))
+           (default (gemini-companion-overview-page--open-by-default rows))
+           (opens (make-hash-table :test 'equal)))
+      (dolist (row (gemini-companion-overview-row-flat rows))
         (puthash (gemini-companion-overview-row-key row)
                  (if (gemini-companion-overview-page--open-p row default
                                                              (unless fresh turn))
@@ -265,9 +261,13 @@ the user has not chosen."
                    'folded)
                  opens))
       (setq gemini-companion-overview-page-shown opens)
-      (remove-overlays nil nil 'invisible 'outline)
-      (gemini-companion-page-replace-sections
-       (gemini-companion-overview-page--even-sections width))
+      (let ((sections (gemini-companion-overview-page--even-sections
+                       rows (gemini-companion-overview-draw-width))))
+        ;; The rows and the text belong together: a redisplay while the text is drawn,
+        ;; or after an error, reads both for the header line.
+        (gemini-companion-overview-page--set-rows rows)
+        (remove-overlays nil nil 'invisible 'outline)
+        (gemini-companion-page-replace-sections sections))
       (gemini-companion-overview-page--hide-folded)
       (gemini-companion-overview-page--restore-points points)
       (gemini-companion-overview-page--show-new known)
@@ -283,9 +283,10 @@ the user has not chosen."
                        (= 3 (gemini-companion-overview-row-level row)))
              collect (gemini-companion-overview-row-key row))))
 
-(defun gemini-companion-overview-page--index ()
-  "Set the tables of rows by their keys."
-  (setq gemini-companion-overview-page-by-key (make-hash-table :test 'equal)
+(defun gemini-companion-overview-page--set-rows (rows)
+  "Set ROWS, those of level 1, as the rows of the page, and the tables of them."
+  (setq gemini-companion-overview-page-rows rows
+        gemini-companion-overview-page-by-key (make-hash-table :test 'equal)
         gemini-companion-overview-page-parents (make-hash-table :test 'equal))
   (cl-labels ((add (row parent)
                 (let ((key (gemini-companion-overview-row-key row)))
@@ -294,22 +295,22 @@ the user has not chosen."
                     (puthash key parent gemini-companion-overview-page-parents))
                   (dolist (below (gemini-companion-overview-row-rows row))
                     (add below row)))))
-    (dolist (row gemini-companion-overview-page-rows)
+    (dolist (row rows)
       (add row nil))))
 
-(defun gemini-companion-overview-page--even-sections (width)
-  "Return the sections of all rows for WIDTH columns.
+(defun gemini-companion-overview-page--even-sections (rows width)
+  "Return the sections of ROWS, those of level 1, for WIDTH columns.
 They are as of `gemini-companion-overview-page--sections', drawn again until the
 line numbers of all diffs have the same width."
   (let ((digits nil)
         (sections nil))
     (while (not (eql digits gemini-companion-overview-draw-digits))
       (setq digits gemini-companion-overview-draw-digits
-            sections (gemini-companion-overview-page--sections width)))
+            sections (gemini-companion-overview-page--sections rows width)))
     sections))
 
-(defun gemini-companion-overview-page--sections (width)
-  "Return the sections of all rows for WIDTH columns.
+(defun gemini-companion-overview-page--sections (rows width)
+  "Return the sections of ROWS, those of level 1, for WIDTH columns.
 They are as for `gemini-companion-page-replace-sections'."
   (let ((texts (make-hash-table :test 'equal))
         (versions (make-hash-table :test 'equal))
@@ -350,7 +351,7 @@ They are as for `gemini-companion-page-replace-sections'."
                       (puthash (list 'body key) body texts)
                       (push (cons (list 'body key) (cdr body)) sections))
                     (mapc #'draw below))))))
-      (dolist (row gemini-companion-overview-page-rows)
+      (dolist (row rows)
         (draw row)
         (when (and (eq 'waiting (gemini-companion-overview-row-kind row))
                    (<= gemini-companion-overview-draw-wide width))

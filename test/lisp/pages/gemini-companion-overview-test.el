@@ -283,6 +283,44 @@ since when a CLI waits: the name is longer."
       (should (equal "1\n" (gemini-companion-test-file-text "a")))
       (should (gemini-companion-overview-test-rows "auto  \\+1 −1  a  undone")))))
 
+(defun gemini-companion-overview-test-headers ()
+  "Return the header lines of the overview for point in each of its lines."
+  (with-current-buffer "*gemini*"
+    (save-excursion
+      (goto-char (point-min))
+      (let ((headers nil))
+        (while (not (eobp))
+          (push (gemini-companion-overview--header) headers)
+          (forward-line))
+        (nreverse headers)))))
+
+;; Emacs may display the old text while the new one is drawn, as it awaits a process.
+(ert-deftest gemini-companion-overview-header-is-about-the-text-that-is-displayed ()
+  (gemini-companion-overview-test-with-turn
+    (gemini-companion-overview-test-keys "u")
+    (gemini-companion-overview-test-go-to "u\\+one")
+    (let ((before (gemini-companion-overview-test-headers))
+          (meanwhile nil))
+      (advice-add 'gemini-companion-overview-draw-body :before
+                  (lambda (&rest _)
+                    (push (gemini-companion-overview-test-headers) meanwhile))
+                  '((name . headers)))
+      (unwind-protect
+          (gemini-companion-overview-test-keys "C-/")
+        (advice-remove 'gemini-companion-overview-draw-body 'headers))
+      (should (member before meanwhile)))))
+
+(ert-deftest gemini-companion-overview-has-a-header-line-when-a-request-has-ended ()
+  (dolist (end (list (lambda (_edit)
+                       (gemini-companion-server-receive 'close-diff 1 'closed))
+                     #'gemini-companion-edit-reject #'gemini-companion-edit-accept))
+    (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
+      (let ((edit (gemini-companion-test-open "a" "one\n2\n3\n" 1 session)))
+        (gemini-companion-list)
+        ;; No timer has drawn the overview again.
+        (funcall end edit)
+        (should (gemini-companion-overview-test-headers))))))
+
 ;; The text of the buffer, in which the edit is missing, counted as undone by the user.
 (ert-deftest gemini-companion-overview-says-that-unsaved-text-is-to-be-merged-first ()
   (skip-unless (executable-find "diff3"))
