@@ -1172,12 +1172,14 @@ to its first proposal; or to the file, in another window, at the line at point."
   "Show the file of ROW by DISPLAY, `pop-to-buffer' or `display-buffer'.
 Go there to the line at point."
   (let* ((file (gemini-companion-overview-row-path row))
-         (line (if (gemini-companion-overview--unrecorded-p row)
+         (proposed (eq 'proposal (gemini-companion-overview-row-kind row)))
+         (line (if (or proposed (gemini-companion-overview--unrecorded-p row))
                    (gemini-companion-overview--line-of-edit row)
                  (gemini-companion-overview--line row))))
-    (when-let* ((why (or (gemini-companion-text-unreadable-reason file)
-                         (and (null (gemini-companion-text-attributes file))
-                              "was deleted or renamed"))))
+    (when-let* ((why (cond ((gemini-companion-text-unreadable-reason file))
+                           ((gemini-companion-text-attributes file) nil)
+                           (proposed "does not exist yet; RET shows its review")
+                           (t "was deleted or renamed"))))
       (user-error "%s %s" (gemini-companion-label-file file) why))
     (let ((buffer (gemini-companion-revert-visit file)))
       (gemini-companion-windows-show-beside buffer display)
@@ -1192,14 +1194,16 @@ Go there to the line at point."
 
 (defun gemini-companion-overview-display ()
   "Show what is at point, as \\[gemini-companion-overview-visit], but stay here.
-On a turn, show the terminal of its CLI."
+On a proposal, show its file at the line at point.  On a turn, show the terminal
+of its CLI."
   (interactive nil gemini-companion-overview-mode)
   (save-selected-window
     (save-excursion
-      (if (memq (gemini-companion-overview-page-kind) '(turn reviewed))
-          (gemini-companion-overview--show-terminal
-           (gemini-companion-overview-page-row))
-        (gemini-companion-overview-visit)))))
+      (let ((row (gemini-companion-overview-page-row)))
+        (pcase (gemini-companion-overview-page-kind)
+          ('proposal (gemini-companion-overview--visit-file row #'display-buffer))
+          ((or 'turn 'reviewed) (gemini-companion-overview--show-terminal row))
+          (_ (gemini-companion-overview-visit)))))))
 
 ;;;; Moving
 

@@ -740,6 +740,26 @@ since when a CLI waits: the name is longer."
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-visit))))))
 
+;; The review took the place of the overview, and was selected.
+(ert-deftest gemini-companion-overview-shows-the-file-of-a-proposal-beside ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-open "a" "1\n2\n3\n4\n5\n6\n7\n8\nNINE\n" 1 session)
+    (gemini-companion-test-open "new" "x\n" 2 session)
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "\\+NINE")
+    (gemini-companion-overview-test-keys "C-o")
+    (should (equal "*gemini*" (buffer-name (window-buffer))))
+    (should (string-search "NINE" (gemini-companion-overview-test-here)))
+    (let ((window (get-buffer-window "a")))
+      (should window)
+      (with-selected-window window
+        (should (equal "9" (buffer-substring (line-beginning-position)
+                                             (line-end-position))))))
+    (gemini-companion-overview-test-go-to "proposal.* new")
+    (should (string-search "does not exist yet"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-overview-test-keys "C-o"))))))
+
 (ert-deftest gemini-companion-overview-visits-a-line-of-what-was-not-written ()
   (dolist (end (list #'gemini-companion-edit-reject
                      (lambda (edit) (gemini-companion-proposal-close edit 'closed))))
