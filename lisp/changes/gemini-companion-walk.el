@@ -926,11 +926,17 @@ Go there, even to another file.  A new file that was deleted is created again."
   "Show all keys of the walk."
   (interactive)
   (gemini-companion-walk--begin)
-  (message "%s" (mapconcat (pcase-lambda (`(,key ,_ ,label . ,_))
-                             (concat (propertize key 'face 'help-key-binding)
-                                     " " label))
-                           (gemini-companion-commands-in 'change)
-                           "\n")))
+  ;; Emacs cuts a message of more lines than a quarter of the frame.
+  (let ((lines '("")))
+    (pcase-dolist (`(,key ,_ ,label . ,_) (gemini-companion-commands-in 'change))
+      (let* ((text (concat (propertize key 'face 'help-key-binding) " " label))
+             (line (if (string-empty-p (car lines))
+                       text
+                     (concat (car lines) "   " text))))
+        (if (< (string-width line) (frame-width))
+            (setcar lines line)
+          (push text lines))))
+    (message "%s" (string-join (nreverse lines) "\n"))))
 
 (defun gemini-companion-walk--groups (turn)
   "Return the changes of this file, or of the turn at point if TURN is non-nil.

@@ -206,10 +206,11 @@ These are among ROWS, which are of level 1, and the rows below."
                    (open file)))))))))
     keys))
 
-(defun gemini-companion-overview-page--open-p (row default turn)
+(defun gemini-companion-overview-page--open-p (row default turn here)
   "Return non-nil if ROW is to be unfolded.
-DEFAULT are the keys of the rows that are unfolded by default.  TURN is the turn
-of point; its rows are folded only by the user."
+DEFAULT are the keys of the rows that are unfolded by default.  HERE are the
+keys of the row of point and the rows above it, and TURN is the turn of point, or
+nil; all these rows are folded only by the user."
   (let ((key (gemini-companion-overview-row-key row)))
     (pcase (gethash key gemini-companion-overview-page-chosen)
       ('open t)
@@ -218,6 +219,7 @@ of point; its rows are folded only by the user."
              (and (eq 'open (gethash key gemini-companion-overview-page-shown))
                   (or (memq (gemini-companion-overview-row-kind row)
                             '(cli proposal request))
+                      (member key here)
                       (and turn
                            (eq turn (gemini-companion-overview-row-turn row))))))))))
 
@@ -235,12 +237,13 @@ The user has not chosen that, so they may be folded again by themselves."
 
 (defun gemini-companion-overview-page-write (&optional fresh)
   "Draw the rows that differ; keep point, windows and folds.
-If FRESH is non-nil, draw all rows, and fold as by default all rows for which
-the user has not chosen."
+If FRESH is non-nil, draw all rows, and fold as by default those in which point
+is not, unless the user has chosen otherwise."
   (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
          (points (gemini-companion-overview-page--points))
          (here (or gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
+         (keys (unless gemini-companion-overview-page-going-to (cdr (assq nil points))))
          (turn (and here (gemini-companion-overview-row-turn here)))
          (known gemini-companion-overview-page-by-key))
     (unless gemini-companion-overview-page-going-to
@@ -250,13 +253,13 @@ the user has not chosen."
       (clrhash gemini-companion-overview-page-texts))
     (let* ((rows (gemini-companion-overview-rows
                   gemini-companion-overview-page-directory
-                  (unless fresh (gemini-companion-overview-page--plain turn))))
+                  (if fresh keys (gemini-companion-overview-page--plain turn))))
            (default (gemini-companion-overview-page--open-by-default rows))
            (opens (make-hash-table :test 'equal)))
       (dolist (row (gemini-companion-overview-row-flat rows))
         (puthash (gemini-companion-overview-row-key row)
-                 (if (gemini-companion-overview-page--open-p row default
-                                                             (unless fresh turn))
+                 (if (gemini-companion-overview-page--open-p
+                      row default (unless fresh turn) keys)
                      'open
                    'folded)
                  opens))

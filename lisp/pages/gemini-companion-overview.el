@@ -1076,7 +1076,9 @@ A CLI that takes a reason only as a prompt gets it once."
                                 (gemini-companion-edit-proposal-buffer edit)))))
     (gemini-companion-decision-with
         (if excluded "restoring of 1 hunk" "exclusion of 1 hunk")
-      (gemini-companion-review-toggle-hunk)
+      (gemini-companion-review-toggle-hunk
+       (gemini-companion-header-shortest-key 'gemini-companion-overview-exclude
+                                             'overview))
       (gemini-companion-changes-decided (if excluded 'restored 'excluded) nil nil
                                         :edit edit :hunk hunk))))
 

@@ -599,9 +599,10 @@ proposal and the excluded hunks are preserved."
       (setf (gemini-companion-view-chosen view)
             (gemini-companion-view-kind view)))))
 
-(defun gemini-companion-review-toggle-hunk ()
+(defun gemini-companion-review-toggle-hunk (&optional key)
   "Exclude the hunk at point from the proposal, or restore it.
-Accepting the proposal sends only the hunks that are not excluded."
+Accepting the proposal sends only the hunks that are not excluded.  KEY is the
+key that restores it, by default that of this command."
   (interactive)
   (let ((hunk (or (gemini-companion-review-update-hunk)
                   (user-error
@@ -610,8 +611,11 @@ Accepting the proposal sends only the hunks that are not excluded."
                     'gemini-companion-review-next-hunk)))))
     (if (gemini-companion-edit-hunks-toggle (gemini-companion-edit-current) hunk)
         (message "Hunk excluded; %s restores it"
-                 (gemini-companion-header-shortest-key
-                  'gemini-companion-review-toggle-hunk))
+                 (or key
+                     (gemini-companion-header-shortest-key
+                      'gemini-companion-review-toggle-hunk)
+                     (substitute-command-keys
+                      "\\[gemini-companion-review-toggle-hunk]")))
       (message "Hunk restored"))))
 
 (defun gemini-companion-review-next-hunk (&optional count)

@@ -136,6 +136,21 @@
         (dolist (line (prefixes))
           (should (= 9 (string-match-p "[-+]" line))))))))
 
+(ert-deftest gemini-companion-overview-page-stays-unfolded-at-point-when-redrawn ()
+  (gemini-companion-overview-test-with-turn
+    ;; The second file was unfolded by going there, not by the user.
+    (gemini-companion-overview-test-keys "M-n M-n")
+    (let ((lines (gemini-companion-overview-test-lines)))
+      (should (equal "-B" (gemini-companion-overview-test-here)))
+      (gemini-companion-overview-test-keys "g")
+      (should (equal "-B" (gemini-companion-overview-test-here)))
+      (should (equal lines (gemini-companion-overview-test-lines))))
+    ;; Also once it is reviewed.
+    (gemini-companion-overview-test-keys "k")
+    (gemini-companion-overview-test-go-to "k\\+C")
+    (gemini-companion-overview-test-keys "g")
+    (should (equal "k+C" (gemini-companion-overview-test-here)))))
+
 (defun gemini-companion-overview-page-test-visible-p (regexp window)
   "Return non-nil if the first line that matches REGEXP is in WINDOW."
   (with-selected-window window

@@ -595,7 +595,8 @@ since when a CLI waits: the name is longer."
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-accept))))
     (gemini-companion-overview-test-go-to "\\+three")
-    (gemini-companion-overview-test-keys "x")
+    (should (equal "Hunk excluded; x restores it"
+                   (gemini-companion-overview-test-keys "x")))
     (should (member "x+three" (mapcar #'string-trim
                                       (gemini-companion-overview-test-lines))))
     (gemini-companion-overview-test-keys "a")
