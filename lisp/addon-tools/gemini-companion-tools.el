@@ -18,6 +18,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
@@ -455,18 +456,23 @@ Delete their directory unless CLIENT has other policies there."
   (when-let* ((policy (car (gemini-companion-tools--policy client))))
     (gemini-companion-tools--delete-with-directory policy)))
 
-(defun gemini-companion-tools--link ()
-  "Ask whether to link the installed CLIs, write the extension and link them."
-  (let* ((clients (gemini-companion-tools--clients))
-         (by-file (seq-intersection (gemini-companion-tools--notifying)
-                                    (gemini-companion-cli-installed)))
-         (all (or (append clients by-file (gemini-companion-tools--reporting))
-                  (user-error "No CLI that can be linked is installed; install %s"
-                              (mapconcat #'gemini-companion-client-title
-                                         (append
-                                          (gemini-companion-tools--linkable)
-                                          (gemini-companion-tools--notifying))
-                                         " or ")))))
+(defun gemini-companion-tools--installed ()
+  "Return the installed clients that can be linked, a list."
+  (seq-intersection (append (gemini-companion-tools--linkable)
+                            (gemini-companion-tools--notifying)
+                            (gemini-companion-tools--reporting))
+                    (gemini-companion-cli-installed)))
+
+(defun gemini-companion-tools--link (all)
+  "Ask whether to link ALL, a list of clients; write the extension and link them."
+  (let ((clients (seq-intersection (gemini-companion-tools--linkable) all))
+        (by-file (seq-intersection (gemini-companion-tools--notifying) all)))
+    (unless all
+      (user-error "No CLI that can be linked is installed; install %s"
+                  (mapconcat #'gemini-companion-client-title
+                             (append (gemini-companion-tools--linkable)
+                                     (gemini-companion-tools--notifying))
+                             " or ")))
     ;; The user may decline, so ask before any file is written.
     (pcase-let ((`(,trusted ,answering) (gemini-companion-tools--ask all clients)))
       (make-directory (gemini-companion-install-extension-directory) t)
@@ -510,32 +516,32 @@ declines."
                                (gemini-companion-tools--titles answering))))
          (both (and tools answers)))
     ;; The echo area shows five lines of a terminal of 80 columns and 24 lines.
-    (pcase (car (read-multiple-choice
-                 (format "Emacs shows what a linked CLI asks.  %s get \
+    (pcase (gemini-companion-choice-read
+            (format "Emacs shows what a linked CLI asks.  %s get \
 the errors of an edit and may ask about shared files; %s may rename \
-symbols, which you review.%s  Link %s?"
-                         (gemini-companion-clients-titles
-                          (append (gemini-companion-tools--linkable)
-                                  (gemini-companion-tools--reporting)))
-                         (gemini-companion-clients-titles
-                          (gemini-companion-tools--linkable))
-                         (cond (both (format "  \"Tools\" %s; \"all\" also %s."
-                                             tools answers))
-                               ((or tools answers)
-                                (format "  \"All\" %s." (or tools answers)))
-                               (t ""))
-                         (gemini-companion-tools--titles all))
-                 `((?y "yes" "Link the CLIs, and allow nothing else.")
-                   ,@(when both
-                       `((?t "tools" ,(format "Link the CLIs.  This %s." tools))))
-                   ,@(when (or tools answers)
-                       `((?a "all" ,(format "Link the CLIs.  This %s."
-                                            (string-join (delq nil (list tools answers))
-                                                         ", and ")))))
-                   (?n "no" "Link nothing."))))
-      (?y '(nil nil))
-      (?t (list trusted nil))
-      (?a (list trusted answering))
+symbols, which you review.%s  Link %s (yes%s or no)"
+                    (gemini-companion-clients-titles
+                     (append (gemini-companion-tools--linkable)
+                             (gemini-companion-tools--reporting)))
+                    (gemini-companion-clients-titles
+                     (gemini-companion-tools--linkable))
+                    (cond (both (format "  \"Tools\" %s; \"all\" also %s."
+                                        tools answers))
+                          ((or tools answers)
+                           (format "  \"All\" %s." (or tools answers)))
+                          (t ""))
+                    (gemini-companion-tools--titles all)
+                    (concat (and both ", tools")
+                            (and (or tools answers) ", all")))
+            ;; The answer is a word that ends with RET: letters that follow an answer
+            ;; by one key would be typed into the file of the user.
+            `(("no" . no) ("yes" . yes)
+              ,@(and both '(("tools" . tools)))
+              ,@(and (or tools answers) '(("all" . all))))
+            'gemini-companion-links)
+      ('yes '(nil nil))
+      ('tools (list trusted nil))
+      ('all (list trusted answering))
       (_ (user-error "Nothing was linked")))))
 
 (defun gemini-companion-tools--outcome (clients failed answering)
@@ -677,8 +683,8 @@ For findings, see `gemini-companion-status-checks'."
     (cond
      ((not (gemini-companion-tools-linked-p client))
       `(note ,(format "%s is not linked" title)
-             "M-x gemini-companion-tools unlinks all CLIs; run it again to \
-link them."))
+             "M-x gemini-companion-tools links it."
+             ("Link" . ,(lambda () (gemini-companion-tools--link (list client))))))
      ;; The local settings do not apply to another host.
      ((and (not (file-remote-p directory))
            (gemini-companion-client-untrusted-p client directory))
@@ -697,7 +703,7 @@ Include those of the part `errors', which starts and stops with this one."
   (let* ((known (append (gemini-companion-tools--linkable)
                         (gemini-companion-tools--notifying)
                         (gemini-companion-tools--reporting)))
-         (clients (seq-intersection known (gemini-companion-cli-installed))))
+         (clients (gemini-companion-tools--installed)))
     (when (and (gemini-companion-install-extension-p)
                (seq-intersection known (gemini-companion-cli-clients)))
       (append
@@ -792,13 +798,26 @@ the definition of a symbol, and for the diagnostics of a file.
 Linking writes an extension into `gemini-companion-install-directory',
 and a link to it for each installed CLI.  A CLI reads the link when it
 starts; `gemini-companion-run-again' restarts running CLIs.  If the CLIs
-are linked, this command deletes the extension and the links."
+are linked, this command deletes the extension and the links; if some of
+them are not, it asks whether to link these instead."
   (interactive)
   (when (get-process "gemini-companion-link")
     (user-error "CLIs are still being linked or unlinked; wait for the message"))
-  (if (gemini-companion-install-extension-p)
-      (gemini-companion-tools--unlink)
-    (gemini-companion-tools--link)))
+  (if (not (gemini-companion-install-extension-p))
+      (gemini-companion-tools--link (gemini-companion-tools--installed))
+    (let ((missing (seq-remove #'gemini-companion-tools-linked-p
+                               (gemini-companion-tools--installed))))
+      (pcase (if missing
+                 (gemini-companion-choice-read
+                  (format "%s not linked; link it, or unlink all CLIs (link, unlink \
+or nothing)"
+                          (gemini-companion-tools--titles missing))
+                  '(("nothing" . nil) ("link" . link) ("unlink" . unlink))
+                  'gemini-companion-links)
+               'unlink)
+        ('link (gemini-companion-tools--link missing))
+        ('unlink (gemini-companion-tools--unlink))
+        (_ (user-error "Nothing was changed"))))))
 
 (provide 'gemini-companion-tools)
 ;;; gemini-companion-tools.el ends here

@@ -209,8 +209,8 @@ These are among ROWS, which are of level 1, and the rows below."
 (defun gemini-companion-overview-page--open-p (row default turn here)
   "Return non-nil if ROW is to be unfolded.
 DEFAULT are the keys of the rows that are unfolded by default.  HERE are the
-keys of the row of point and the rows above it, and TURN is the turn of point, or
-nil; all these rows are folded only by the user."
+keys of the row of point and the rows above it, and TURN is the turn of point,
+or nil; all these rows are folded only by the user."
   (let ((key (gemini-companion-overview-row-key row)))
     (pcase (gethash key gemini-companion-overview-page-chosen)
       ('open t)

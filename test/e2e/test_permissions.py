@@ -42,6 +42,7 @@ def link_qwen(world: World, emacs: Emacs) -> None:
     emacs.eval(f"(setq gemini-companion-run-commands {programs})")
     question = "answers in Emacs what Qwen Code asks"
     emacs.command("gemini-companion-tools", question, key="a")
+    emacs.keys("l", "l", "Enter")
     emacs.says("Linked Qwen Code")
 
 
@@ -130,6 +131,7 @@ def link_copilot(world: World, emacs: Emacs) -> None:
         f' \'(("copilot" . {lisp(world.tools.copilot)})))'
     )
     emacs.command("gemini-companion-tools", "a linked CLI")
+    emacs.keys("e", "s", "Enter")
     emacs.says("Linked Copilot CLI")
 
 

@@ -370,6 +370,7 @@ def test_a_linked_pi_has_new_errors_and_asks_emacs(world: World) -> None:
         f"{lisp(world.tools.pi)})) gemini-companion-errors-timeout 4.5)"
     )
     emacs.command("gemini-companion-tools", "a linked CLI")
+    emacs.keys("e", "s", "Enter")
     emacs.says("Linked Pi")
     emacs.holds(CHECKED)
     reviews.accepted(cli, file, write(file, BAD), call("emacs_diagnostics"))

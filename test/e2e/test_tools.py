@@ -67,8 +67,9 @@ def link(world: World, emacs: Emacs) -> None:
     if emacs.value(LINKED):
         return
     # Emacs does not answer what Qwen Code asks permission for.
-    key = "a" if len(programs) == 1 else "y"
-    emacs.command("gemini-companion-tools", "without confirmation", key=key)
+    word = "all" if len(programs) == 1 else "yes"
+    emacs.command("gemini-companion-tools", "without confirmation", key=word[0])
+    emacs.keys(*word[1:], "Enter")
     emacs.says("Linked")
 
 

@@ -29,14 +29,15 @@ End-to-end tests do so with the CLIs themselves.")
 
 (defun gemini-companion-tools-test-call (&rest answers)
   "Link the CLIs, or unlink them, and wait for the end.
-The questions are answered by ANSWERS: whether to link the CLIs by a
-character or quit, whether to unlink them by t or nil."
+The questions are answered by ANSWERS: whether to link the CLIs by a symbol or
+quit, whether to unlink them by t or nil."
   (cl-letf* ((answer (lambda (&rest _)
                        (let ((answer (pop answers)))
                          (if (eq answer 'quit) (signal 'quit nil) answer))))
              ((symbol-function 'y-or-n-p) answer)
-             ((symbol-function 'read-multiple-choice)
-              (lambda (_ choices &rest _) (assq (funcall answer) choices))))
+             ((symbol-function 'gemini-companion-choice-read)
+              (lambda (_ choices &rest _)
+                (cdr (rassq (funcall answer) choices)))))
     (gemini-companion-tools)
     (should (string-search "still" (format "%s" (should-error (gemini-companion-tools)))))
     (gemini-companion-test-eventually
@@ -82,9 +83,9 @@ character or quit, whether to unlink them by t or nil."
           (hooks (gemini-companion-test-hooks))
           (bridge (expand-file-name
                    "bridge.py" (gemini-companion-install-extension-directory))))
-      (should-error (gemini-companion-tools-test-call ?n) :type 'user-error)
+      (should-error (gemini-companion-tools-test-call 'no) :type 'user-error)
       (should (equal before (gemini-companion-tools-test-files directory)))
-      (gemini-companion-tools-test-call ?a)
+      (gemini-companion-tools-test-call 'all)
       ;; The mode is off.
       (should (equal hooks (gemini-companion-test-hooks)))
       (should (equal '("gemini" "qwen" "copilot")
@@ -134,26 +135,63 @@ character or quit, whether to unlink them by t or nil."
 (ert-deftest gemini-companion-tools-asks-one-question-about-both-permissions ()
   :tags '(pure)
   (gemini-companion-tools-test-with-home
-    (pcase-dolist (`(,key ,policy ,answers) '((?y nil nil) (?t t nil) (?a t t)))
-      (ert-info ((string key))
-        (gemini-companion-tools-test-call key)
+    (pcase-dolist (`(,word ,policy ,answers) '((yes nil nil) (tools t nil) (all t t)))
+      (ert-info ((symbol-name word))
+        (gemini-companion-tools-test-call word)
         (should (eq policy (file-exists-p ".gemini/policies/gemini-companion.toml")))
         (should (eq answers (gemini-companion-tools-answers-p "qwen")))
         (gemini-companion-tools-test-call t)))
     ;; With one of these CLIs, "all" is that.
-    (pcase-dolist (`(,gone . ,keys) '((nil ?y ?t ?a ?n) ("qwen" ?y ?a ?n)
-                                      ("gemini" ?y ?n)))
+    (pcase-dolist (`(,gone . ,words) '((nil no yes tools all) ("qwen" no yes all)
+                                       ("gemini" no yes)))
       (when gone
         (delete-file gone))
-      (cl-letf (((symbol-function 'read-multiple-choice)
+      (cl-letf (((symbol-function 'gemini-companion-choice-read)
                  (lambda (prompt choices &rest _)
-                   ;; What the user reads ends with the words for the keys.
-                   (should (< (length (format "%s ([%s], [?]): " prompt
-                                              (mapconcat #'cadr choices "], [")))
-                              (* 5 79)))
-                   (should (equal keys (mapcar #'car choices)))
-                   '(?n))))
+                   ;; What the user reads ends with the default.
+                   (should (< (length (format-prompt prompt (caar choices))) (* 5 79)))
+                   (should (equal words (mapcar #'cdr choices)))
+                   'no)))
         (should-error (gemini-companion-tools) :type 'user-error)))))
+
+;; One key was the answer, and the rest of a word was typed into the user's file.
+(ert-deftest gemini-companion-tools-types-no-answer-into-a-file ()
+  (gemini-companion-tools-test-with-home
+    (with-temp-buffer
+      (switch-to-buffer (current-buffer))
+      (execute-kbd-macro (vconcat (kbd "M-x") "gemini-companion-tools\rall\r"))
+      (should (equal "" (buffer-string))))
+    (gemini-companion-test-eventually
+      (null (get-process "gemini-companion-link")))
+    (should (gemini-companion-tools-answers-p "qwen"))
+    (gemini-companion-tools-test-call t)))
+
+;; It offered to delete all links.
+(ert-deftest gemini-companion-tools-offers-to-link-a-cli-that-is-not-linked ()
+  (gemini-companion-tools-test-with-home
+    ;; One CLI cannot be linked at first, another is installed later.
+    (rename-file "qwen" "later")
+    (write-region "" nil ".copilot/hooks" nil 'silent)
+    (gemini-companion-tools-test-call 'yes)
+    (delete-file ".copilot/hooks")
+    (rename-file "later" "qwen")
+    (should (string-search "gemini-companion-tools links it"
+                           (gemini-companion-tools-test-shown directory)))
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'gemini-companion-choice-read)
+                 (lambda (prompt choices &rest _)
+                   (push prompt asked)
+                   (cdar choices))))
+        (should (string-search "Nothing was changed"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-tools))))
+        (should (string-prefix-p "Qwen Code, Copilot CLI not linked" (car asked)))))
+    (gemini-companion-tools-test-call 'link 'yes)
+    (should (equal '("gemini" "qwen" "copilot")
+                   (seq-filter #'gemini-companion-tools-linked-p
+                               (gemini-companion-cli-installed))))
+    (gemini-companion-tools-test-call t)
+    (should-not (gemini-companion-install-extension-p))))
 
 (ert-deftest gemini-companion-tools-links-the-others-where-one-cannot-be-linked ()
   :tags '(pure)
@@ -162,14 +200,14 @@ character or quit, whether to unlink them by t or nil."
     (write-region "" nil ".copilot/hooks" nil 'silent)
     (write-region "" nil ".gemini/policies" nil 'silent)
     (ert-with-message-capture shown
-      (gemini-companion-tools-test-call ?a)
+      (gemini-companion-tools-test-call 'all)
       (should (string-search "Linking failed; " shown))
       (should (string-match-p "Copilot CLI: .*/hooks" shown))
       (should (string-match-p "Gemini CLI: .*/policies" shown)))
     (should (equal '("gemini" "qwen")
                    (seq-filter #'gemini-companion-tools-linked-p
                                (gemini-companion-cli-installed))))
-    (gemini-companion-tools-test-call t)))
+    (gemini-companion-tools-test-call 'unlink t)))
 
 (ert-deftest gemini-companion-tools-links-pi-where-it-has-its-extension ()
   (gemini-companion-tools-test-with-home
@@ -180,12 +218,12 @@ character or quit, whether to unlink them by t or nil."
     (let ((process-environment (cons (concat "PI_CODING_AGENT_DIR=" directory "agent")
                                      process-environment))
           (exec-path (list directory)))
-      (should-error (gemini-companion-tools-test-call ?y) :type 'user-error)
+      (should-error (gemini-companion-tools-test-call 'yes) :type 'user-error)
       (make-directory (gemini-companion-extension-directory "pi") t)
       (should-not (gemini-companion-tools-linked-p "pi"))
       (cl-letf (((symbol-function 'y-or-n-p) #'always)
-                ((symbol-function 'read-multiple-choice)
-                 (lambda (_ choices &rest _) (car choices))))
+                ((symbol-function 'gemini-companion-choice-read)
+                 (lambda (&rest _) 'yes)))
         (gemini-companion-tools)
         (should (gemini-companion-tools-linked-p "pi"))
         (should (string-search "good Pi is linked"
@@ -211,7 +249,7 @@ character or quit, whether to unlink them by t or nil."
                 (format "%s" (seq-filter
                               (lambda (finding) (equal "Permissions" (car finding)))
                               (gemini-companion-status-findings directory)))))
-      (gemini-companion-tools-test-call ?y)
+      (gemini-companion-tools-test-call 'yes)
       (should (string-search "--notice" (hook)))
       (should (string-search "Permissions of Qwen Code are shown" (status)))
       (should (string-search "a key answers a shell command" (status)))
@@ -220,7 +258,7 @@ character or quit, whether to unlink them by t or nil."
       (write-region "{\"hooks\": {\"PermissionRequest\": [{}]}}" nil
                     ".qwen/settings.json" nil 'silent)
       (ert-with-message-capture messages
-        (gemini-companion-tools-test-call ?a)
+        (gemini-companion-tools-test-call 'all)
         (should (string-search "Linked" messages))
         (should (string-search "another hook for PermissionRequest" messages)))
       (should (string-search "another hook for PermissionRequest" (status)))
@@ -263,7 +301,7 @@ character or quit, whether to unlink them by t or nil."
                      (string-trim (buffer-string))))
                  (becomes (expected)
                    (gemini-companion-test-eventually (equal expected (runs)))))
-        (gemini-companion-tools-test-call ?a)
+        (gemini-companion-tools-test-call 'all)
         (gemini-companion-part-ready 'tools 'started)
         (becomes "{}")
         ;; No other program is run: an edit costs only a look for the file, and
@@ -428,7 +466,7 @@ character or quit, whether to unlink them by t or nil."
     ;; One CLI refuses, and the other one links it.
     (make-directory ".gemini/extensions/gemini-companion" t)
     (ert-with-message-capture messages
-      (gemini-companion-tools-test-call ?y)
+      (gemini-companion-tools-test-call 'yes)
       (should (string-search "Linking failed; Gemini CLI: already installed"
                              messages)))
     (should-not (file-exists-p ".gemini/policies/gemini-companion.toml"))
@@ -465,7 +503,7 @@ character or quit, whether to unlink them by t or nil."
                              "note In auto, auto-edit and yolo, Qwen Code writes"
                              "note In --yolo and --allow-tool, Copilot CLI writes")
                            (rules)))
-        (gemini-companion-tools-test-call ?y)
+        (gemini-companion-tools-test-call 'yes)
         (gemini-companion-test-write
          ".gemini/trustedFolders.json"
          (json-encode `((,(directory-file-name directory) . "TRUST_FOLDER"))))
@@ -488,7 +526,7 @@ character or quit, whether to unlink them by t or nil."
   (gemini-companion-tools-test-with-home
     (should (string-search "No CLI is linked"
                            (gemini-companion-tools-test-shown directory)))
-    (gemini-companion-tools-test-call ?y)
+    (gemini-companion-tools-test-call 'yes)
     (gemini-companion-test-write
      ".qwen/settings.json" "{\"security\": {\"folderTrust\": {\"enabled\": true}}}")
     (dolist (text '("is not trusted, so questions are not offered and edits are not \
