@@ -530,8 +530,7 @@ cons of the accepted lines and the lines of the file."
                             (gemini-companion-content-text content)))))
     (cond ((or (null now) (equal lines now)) (list lines))
           ((not (gemini-companion-changes--alone-p edit)) (list lines))
-          ;; Qwen Code merges two edits of a file.
-          ((gemini-companion-changes--another-accepted-p edit) (list now))
+          ((memq 'one-of (gemini-companion-edit-remarks edit)) (list now))
           (t (cons lines now)))))
 
 (defun gemini-companion-changes--alone-p (edit)
@@ -541,14 +540,6 @@ EDIT was accepted in Emacs, which has not saved the file since."
        (not (gemini-companion-edit-reported edit))
        (gemini-companion-edit-awaited edit)
        (gemini-companion-written-alone-p (gemini-companion-edit-awaited edit))))
-
-(defun gemini-companion-changes--another-accepted-p (edit)
-  "Return non-nil if another edit of EDIT's file was accepted in its turn."
-  (seq-some (lambda (other)
-              (and (gemini-companion-edit-accepted-p other)
-                   (eq (gemini-companion-edit-turn edit)
-                       (gemini-companion-edit-turn other))))
-            (gemini-companion-edit-others-of-file edit)))
 
 (defun gemini-companion-changes--drop (record)
   "Forget RECORD."

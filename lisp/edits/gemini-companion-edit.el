@@ -104,8 +104,9 @@ other edits, or nil if it is one itself; see `gemini-companion-request-edits'.")
   (remarks nil :documentation "A list of symbols about its file: `changed' if it
 has changed since the proposal; `removed' if it is missing, and the text before
 is what it had until it was removed; `undoes' if the CLI does not know how the
-user has modified its last edit of that file; and `loss-accepted' if the user
-has accepted that characters are lost.")
+user has modified its last edit of that file; `loss-accepted' if the user has
+accepted that characters are lost; and `one-of' if its file was written with
+another text than each of several accepted edits.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
   (review-reason nil :documentation "Why it was not auto-accepted, or what is odd
 about one of a group, a string, or nil.")

@@ -8,10 +8,11 @@
 ;; Set the file state of each edit: whether its CLI has written the file.  It is nil
 ;; until that is known, and a later report may change it.
 ;;
-;; A write by another program than this Emacs is attributed by its text to at most one
-;; edit.  A program may format the text that a CLI has written, and Qwen Code merges
-;; two edits of a file.  So after a write of an accepted edit, the file may have
-;; another text, but it must have changed where that edit changes it.
+;; A write by another program than this Emacs is attributed to the first accepted edit
+;; whose text the file has.  A program may format the text that a CLI has written, and
+;; Qwen Code merges two edits of a file.  So a text that no edit has is attributed to
+;; each accepted edit whose write is awaited; if there are several, the overview says
+;; that the text is one of them.
 ;;
 ;; gemini-companion-written.el awaits a write, and calls this file to find out whether
 ;; it was the expected one.  A linked CLI reports its writes, including those without
@@ -50,7 +51,9 @@ OVERRIDE is nil, or the text by which Emacs overrides the text of the CLI."
          (gemini-companion-edit-file edit)
          (apply-partially #'gemini-companion-file-state--follow edit)
          :keys (and (not (eq decision 'automatic)) num-input-keys)
-         :pending (gemini-companion-file-state--others-open-p edit)
+         ;; Qwen Code writes the files of an answer once all of its edits have ended.
+         :waits (lambda ()
+                  (gemini-companion-edits-open (gemini-companion-edit-session edit)))
          :override (and override
                         (cons (gemini-companion-edit-proposed edit) override))
          :lasts (lambda () (not (gemini-companion-file-state--past-p edit))))))
@@ -60,48 +63,6 @@ OVERRIDE is nil, or the text by which Emacs overrides the text of the CLI."
   (gemini-companion-watch-stop
    (gemini-companion-written-watch (gemini-companion-edit-awaited edit)))
   (setf (gemini-companion-edit-awaited edit) nil))
-
-(defun gemini-companion-file-state--others-open-p (edit)
-  "Return non-nil if another edit of the same turn as EDIT awaits an answer."
-  (seq-some (lambda (other)
-              (and (not (eq edit other))
-                   (eq (gemini-companion-edit-turn edit)
-                       (gemini-companion-edit-turn other))))
-            (gemini-companion-edits-open)))
-
-(defun gemini-companion-file-state-follow-answers (request event)
-  "Update whether the CLI of each awaited edit can have written it, after EVENT.
-While another edit of the turn is open, it cannot: Qwen Code writes the files
-of an answer once all edits of the answer have ended.  But if an edit of the
-turn that ended later was written, the open edits are of another answer.
-Otherwise, in an unreported turn, which may last as long as the session, each
-further review would postpone the report about an edit.
-
-For REQUEST and EVENT, see `gemini-companion-request-functions' and
-`gemini-companion-edit-functions'.  This is computed once for all edits: in
-each check of an awaited file, its cost would grow with the square of the
-number of edits."
-  (when (and (gemini-companion-edit-p request)
-             (memq event '(opened closed written)))
-    (let ((open (make-hash-table :test #'eq))
-          (written (make-hash-table :test #'eq)))
-      (dolist (edit (gemini-companion-edits))
-        (let ((turn (gemini-companion-edit-turn edit)))
-          (cond ((gemini-companion-edit-open-p edit)
-                 (puthash turn t open))
-                ((eq 'written (gemini-companion-edit-file-state edit))
-                 (puthash turn
-                          (max (gemini-companion-edit-since edit)
-                               (gethash turn written 0))
-                          written)))))
-      (dolist (edit (gemini-companion-edits))
-        (when-let* ((awaited (gemini-companion-edit-awaited edit))
-                    (turn (gemini-companion-edit-turn edit)))
-          (gemini-companion-written-set-pending
-           awaited
-           :pending (gethash turn open)
-           :overtaken (< (gemini-companion-edit-since edit)
-                         (gethash turn written 0))))))))
 
 (defun gemini-companion-file-state--past-p (edit)
   "Return non-nil if the turn of EDIT is known to have ended."
@@ -174,18 +135,19 @@ none has in time.  For the value, see REPORT in `gemini-companion-written'."
 
 (defun gemini-companion-file-state--check (edit)
   "Record EDIT as written if the last write of its file may be that edit.
-Return `found' if it is certain, `likely' if it may be, or nil."
+Return non-nil if the file has a text of EDIT."
   ;; If a refused text is written in a later turn, that is another edit.
-  (when-let* (((or (gemini-companion-edit-accepted-p edit)
-                   (gemini-companion-file-state--in-turn-p
-                    edit (gemini-companion-edit-session edit))))
-              (bytes (or (gemini-companion-edit-texts-bytes edit) 'unknown))
-              (how (gemini-companion-file-state--attributed edit bytes)))
-    ;; The user may have undone the edit before its write was detected.
-    (unless (and (eq 'likely (car how)) (gemini-companion-edit-file-state edit))
-      (gemini-companion-file-state--set-written edit (cdr how))
-      (gemini-companion-edit-notify edit 'written))
-    (car how)))
+  (when (or (gemini-companion-edit-accepted-p edit)
+            (gemini-companion-file-state--in-turn-p
+             edit (gemini-companion-edit-session edit)))
+    (let* ((bytes (gemini-companion-edit-texts-bytes edit))
+           (text (and bytes (gemini-companion-file-state--text-written edit bytes))))
+      (when (or text (gemini-companion-file-state--maybe-written-p edit bytes))
+        (if text
+            (gemini-companion-file-state--set-written edit text)
+          (gemini-companion-file-state--set-maybe-written edit))
+        (gemini-companion-edit-notify edit 'written))
+      text)))
 
 (defun gemini-companion-file-state--in-turn-p (edit session)
   "Return non-nil if EDIT may be of the current turn of SESSION.
@@ -212,6 +174,21 @@ user: keep and report them."
     (unless (gemini-companion-edit-format edit)
       (gemini-companion-edit-texts-record-format edit))))
 
+(defun gemini-companion-file-state--set-maybe-written (edit)
+  "Record that EDIT was written, but that the file has another text.
+The text that the user has accepted is kept.  If the writes of other edits are
+awaited, too, the file has the text of one of them, or of all."
+  (let ((others (seq-filter #'gemini-companion-file-state--open-or-one-of-p
+                            (gemini-companion-edit-others-of-file edit))))
+    (when others
+      (push 'one-of (gemini-companion-edit-remarks edit))))
+  ;; A CLI that ignores the text of the user has written its proposal.
+  (if (gemini-companion-client-writes-own-text-p (gemini-companion-edit-client edit))
+      (gemini-companion-file-state--set-written edit
+                                                (gemini-companion-edit-proposed edit))
+    (setf (gemini-companion-edit-file-state edit) 'written)
+    (gemini-companion-edit-texts-record-format edit)))
+
 (defun gemini-companion-file-state-set-written (edit)
   "Record that Emacs has written the file of EDIT with its accepted text."
   (gemini-companion-file-state--set-written edit (gemini-companion-edit-after edit))
@@ -222,42 +199,21 @@ user: keep and report them."
 Return non-nil if so.  Qwen Code writes the file before it closes the review."
   (when-let* (((gemini-companion-watch-written-p (gemini-companion-edit-watch edit)))
               (bytes (gemini-companion-edit-texts-bytes edit))
-              (how (gemini-companion-file-state--attributed edit bytes)))
-    (gemini-companion-file-state--set-written edit (cdr how))
+              (text (gemini-companion-file-state--text-written edit bytes)))
+    (gemini-companion-file-state--set-written edit text)
     t))
 
 (defun gemini-companion-file-state--expire (edit)
   "Record that the CLI of EDIT, if accepted, has not written its file in time.
-Do nothing if EDIT was written, or may have been overwritten at once."
+Do nothing if EDIT was written, or if another edit was that has the same text."
   (when (and (gemini-companion-edit-accepted-p edit)
              (null (gemini-companion-edit-file-state edit))
-             (not (gemini-companion-file-state--superseded-p edit)))
+             (not (gemini-companion-edit-texts-in-file-p edit)))
     ;; Once the user has interrupted Gemini CLI, it ignores the review.
     (gemini-companion-edit-keep-proposal
      edit (gemini-companion-edit-after edit)
      "%s was accepted but was not written; %s shows the text")
     (gemini-companion-file-state-set-unwritten edit)))
-
-(defun gemini-companion-file-state--superseded-p (edit)
-  "Return non-nil if EDIT may have been written, and overwritten at once.
-Its CLI must have written a later edit of the same turn, or a CLI the same
-text; the file must have changed where EDIT changes it, and this Emacs must
-not have saved it."
-  (and (gemini-companion-written-alone-p (gemini-companion-edit-awaited edit))
-       (seq-some
-        (lambda (other)
-          (and (gemini-companion-file-state--found-p other)
-               (or (and (eq (gemini-companion-edit-turn edit)
-                            (gemini-companion-edit-turn other))
-                        (< (gemini-companion-edit-since edit)
-                           (gemini-companion-edit-since other)))
-                   (gemini-companion-edit-texts-same-p
-                    (gemini-companion-edit-after edit)
-                    (gemini-companion-edit-after other)))))
-        (gemini-companion-edit-others-of-file edit))
-       (gemini-companion-file-state--changed-there-p
-        edit (gemini-companion-edit-after edit)
-        (or (gemini-companion-edit-texts-bytes edit) 'unknown))))
 
 (defun gemini-companion-file-state-set-unwritten (edit)
   "Record that the CLI of EDIT does not write its file.
@@ -277,25 +233,52 @@ Do nothing if neither changes."
 
 ;;;; Attribution
 
-(defun gemini-companion-file-state--attributed (edit bytes)
-  "Return whether EDIT may have written BYTES, which its file has.
-BYTES is `unknown' if the file is too large.  The value is nil, or one of:
-\(found . TEXT)   The file has TEXT of EDIT.
-\(likely . TEXT)  EDIT was accepted, and the file may be made from TEXT."
-  (let* ((known (stringp bytes))
-         (exact (and known (gemini-companion-file-state--text-in-file edit bytes)))
-         ;; A CLI that ignores the text of the user has written its proposal.
-         (text (if (gemini-companion-client-writes-own-text-p
-                    (gemini-companion-edit-client edit))
-                   (gemini-companion-edit-proposed edit)
-                 (gemini-companion-edit-after edit))))
-    (when (and (or exact (gemini-companion-edit-accepted-p edit))
-               (not (and known
-                         (gemini-companion-file-state--of-rival-p edit bytes
-                                                                  exact))))
-      (cond (exact (cons 'found exact))
-            ((gemini-companion-file-state--changed-there-p edit text bytes)
-             (cons 'likely text))))))
+(defun gemini-companion-file-state--text-written (edit bytes)
+  "Return the text of EDIT to which its file has changed, if by the CLI of EDIT.
+BYTES are those of the file.  Of several edits with that text, the file was
+written by the first accepted one, or if none was accepted, the last one."
+  (let ((edits (seq-filter
+                (lambda (other)
+                  (and (or (eq edit other)
+                           (gemini-companion-file-state--found-now-p other)
+                           (and (null (gemini-companion-edit-file-state other))
+                                (gemini-companion-written-live-p
+                                 (gemini-companion-edit-awaited other))))
+                       (gemini-companion-file-state--text-in-file other bytes)))
+                (gemini-companion-edits-of-file
+                 (gemini-companion-edit-true-name edit)))))
+    (when (eq edit (or (seq-find #'gemini-companion-file-state--found-now-p edits)
+                       (car (last (seq-filter #'gemini-companion-edit-accepted-p
+                                              edits)))
+                       (car edits)))
+      (gemini-companion-file-state--text-in-file edit bytes))))
+
+(defun gemini-companion-file-state--maybe-written-p (edit bytes)
+  "Return non-nil if EDIT may have been written, though the file has another text.
+BYTES are those of the file, or nil if it is too large.  EDIT was accepted, and
+the text has changed, but neither to that of another edit nor by this Emacs."
+  (and (gemini-companion-edit-accepted-p edit)
+       (null (gemini-companion-edit-file-state edit))
+       (gemini-companion-written-alone-p (gemini-companion-edit-awaited edit))
+       (or (null bytes)
+           (not (gemini-companion-edit-known-p edit))
+           (not (gemini-companion-edit-texts-same-p
+                 (gemini-companion-edit-texts-before edit)
+                 (gemini-companion-content-text
+                  (gemini-companion-edit-texts-with edit bytes)))))
+       (not (and bytes
+                 (seq-some (lambda (other)
+                             (and (gemini-companion-edit-decision other)
+                                  (gemini-companion-file-state--text-in-file
+                                   other bytes)))
+                           (gemini-companion-edit-others-of-file edit))))))
+
+(defun gemini-companion-file-state--open-or-one-of-p (edit)
+  "Return non-nil if the file may have the text of EDIT and of other edits."
+  (and (gemini-companion-edit-accepted-p edit)
+       (gemini-companion-written-live-p (gemini-companion-edit-awaited edit))
+       (or (null (gemini-companion-edit-file-state edit))
+           (memq 'one-of (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-file-state--text-in-file (edit bytes)
   "Return the text of EDIT to which its file has changed, or nil.
@@ -306,121 +289,10 @@ the proposal."
             (list (gemini-companion-edit-after edit)
                   (gemini-companion-edit-proposed edit))))
 
-(defun gemini-companion-file-state--of-rival-p (edit bytes exact)
-  "Return non-nil if another edit has written BYTES, which the file of EDIT has.
-If EXACT is non-nil, EDIT has the same text: then another edit must precede it,
-see `gemini-companion-file-state--precedes-p'."
-  (seq-some (lambda (rival)
-              (and (or (not exact)
-                       (gemini-companion-file-state--precedes-p rival edit))
-                   (gemini-companion-file-state--text-in-file rival bytes)))
-            (gemini-companion-file-state--rivals edit)))
-
-(defun gemini-companion-file-state--rivals (edit)
-  "Return the other edits that may have written the file of EDIT, a list.
-They have ended, and their write is awaited or was just found, or they ended
-later than EDIT."
-  (seq-filter (lambda (other)
-                (and (gemini-companion-edit-decision other)
-                     (or (gemini-companion-file-state--found-now-p other)
-                         (gemini-companion-written-live-p
-                          (gemini-companion-edit-awaited other))
-                         (< (gemini-companion-edit-since edit)
-                            (gemini-companion-edit-since other)))))
-              (gemini-companion-edit-others-of-file edit)))
-
-(defun gemini-companion-file-state--found-p (edit)
-  "Return non-nil if the write of EDIT was found, even if some time ago."
-  (when-let* ((awaited (gemini-companion-edit-awaited edit)))
-    (gemini-companion-written-found awaited)))
-
 (defun gemini-companion-file-state--found-now-p (edit)
   "Return non-nil if the file of EDIT is unchanged since its write was found."
   (when-let* ((awaited (gemini-companion-edit-awaited edit)))
     (gemini-companion-written-found-now-p awaited)))
-
-(defun gemini-companion-file-state--delayed-p (edit)
-  "Return non-nil if the CLI of EDIT writes its file only after other answers."
-  (when-let* ((awaited (gemini-companion-edit-awaited edit)))
-    (gemini-companion-written-pending-p awaited)))
-
-(defun gemini-companion-file-state--precedes-p (a b)
-  "Return non-nil if a text that both edits A and B have is attributed to A.
-The first rule that applies decides:
-- A, if the file is unchanged since the write of A was found;
-- the accepted edit, if only one was accepted;
-- the later edit, if none was accepted;
-- not A, if a write of either was found;
-- the edit that is not delayed, if only one is delayed;
-- the earlier edit."
-  (let ((later (< (gemini-companion-edit-since b) (gemini-companion-edit-since a)))
-        (accepted-a (and (gemini-companion-edit-accepted-p a) t))
-        (accepted-b (and (gemini-companion-edit-accepted-p b) t))
-        (delayed-a (and (gemini-companion-file-state--delayed-p a) t))
-        (delayed-b (and (gemini-companion-file-state--delayed-p b) t)))
-    (cond ((gemini-companion-file-state--found-now-p a) t)
-          ((not (eq accepted-a accepted-b)) accepted-a)
-          ((not accepted-a) later)
-          ((or (gemini-companion-file-state--found-p a)
-               (gemini-companion-file-state--found-p b))
-           nil)
-          ((not (eq delayed-a delayed-b)) delayed-b)
-          (t (not later)))))
-
-(defun gemini-companion-file-state--changed-there-p (edit text bytes)
-  "Return non-nil if the file of EDIT has changed where TEXT differs.
-TEXT is compared with the text before EDIT, as are BYTES, those of the file.
-Also return non-nil if these bytes or the previous ones are unknown, or if
-TEXT makes no difference."
-  (or (symbolp bytes)
-      (not (gemini-companion-edit-known-p edit))
-      (let* ((before (gemini-companion-edit-texts-before edit))
-             (expected (gemini-companion-file-state--differences before text)))
-        (or (null expected)
-            (gemini-companion-file-state--any-of-edit-p
-             edit
-             (gemini-companion-file-state--differences
-              before (gemini-companion-content-text
-                      (gemini-companion-edit-texts-with edit bytes)))
-             expected)))))
-
-(defun gemini-companion-file-state--any-of-edit-p (edit changes expected)
-  "Return non-nil if one of CHANGES in the file of EDIT may be made by EDIT.
-CHANGES are the differences between the text before EDIT and the file, and
-EXPECTED those that EDIT makes, lists of
-`gemini-companion-file-state--difference's.  A change may be made by EDIT if it
-overlaps one of EXPECTED, unless it has lines of another edit, and none of
-EXPECTED."
-  (when-let* ((there (seq-filter
-                      (lambda (change)
-                        (seq-some (apply-partially
-                                   #'gemini-companion-file-state--overlap-p change)
-                                  expected))
-                      changes)))
-    (or (seq-some (lambda (change)
-                    (gemini-companion-file-state--share-p change expected))
-                  there)
-        (let ((others (gemini-companion-file-state--differences-of-others edit)))
-          (seq-some (lambda (change)
-                      (not (gemini-companion-file-state--share-p change others)))
-                    there)))))
-
-(defun gemini-companion-file-state--differences-of-others (edit)
-  "Return the differences that other edits of the file of EDIT make, a list.
-Only accepted edits of the same turn, or whose write is awaited, count.  The
-elements are `gemini-companion-file-state--difference's."
-  (seq-mapcat
-   (lambda (other)
-     (when (and (gemini-companion-edit-accepted-p other)
-                (or (eq (gemini-companion-edit-turn edit)
-                        (gemini-companion-edit-turn other))
-                    (gemini-companion-written-live-p
-                     (gemini-companion-edit-awaited other)))
-                (gemini-companion-edit-known-p other))
-       (gemini-companion-file-state--differences
-        (gemini-companion-edit-texts-before other)
-        (gemini-companion-edit-after other))))
-   (gemini-companion-edit-others-of-file edit)))
 
 ;;;; Differences
 

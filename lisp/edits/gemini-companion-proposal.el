@@ -542,10 +542,6 @@ If the review is selected, it may stay until the next one replaces it."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'proposal)))
   "End a review whose buffer is killed; ask before edits of the user are lost."
   '((gemini-companion-edit-adopt-hook gemini-companion-proposal--guard)
-    ;; After the part `state', which may find another turn for a new edit.
-    (gemini-companion-request-functions gemini-companion-file-state-follow-answers
-                                        90)
-    (gemini-companion-edit-functions gemini-companion-file-state-follow-answers)
     (kill-emacs-query-functions gemini-companion-proposal-drop-p)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'proposal)) how)

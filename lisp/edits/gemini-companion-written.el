@@ -36,18 +36,15 @@ Gemini CLI may take that long to compare long lines before it writes.")
   "A write of a file that is awaited from a CLI.
 WATCH is the watch of the file.  REPORT is a function that is called with
 `changed' when another program has written the file, and with `expired' if that
-did not happen in time.  It returns `found' if this was the awaited write,
-`likely' if it may have been, or nil.  PENDING is non-nil while the CLI cannot
-have written the file yet, see `gemini-companion-written-set-pending'.  For
-KEYS, see `gemini-companion-revert-now'."
-  watch report pending keys
+did not happen in time.  It returns non-nil if the file has the awaited text.
+For KEYS, see `gemini-companion-revert-now'."
+  watch report keys
   (checks gemini-companion-written--minute
           :documentation "Number of checks that remain.")
-  (overtaken nil :documentation "Non-nil once the CLI has written a later
-edit.")
+  (waits nil :documentation "Nil, or a function that returns non-nil if the CLI
+waits for answers at the end of the minute, which then begins again.")
   (seen nil :documentation "The stamp of the last write that was reported.")
   (found nil :documentation "The stamp of the awaited write, if it was found.")
-  (likely nil :documentation "Non-nil if a write may have been the awaited one.")
   (override nil :documentation "Nil, or (EXPECTED . ACCEPTED): when the CLI has
 written the text EXPECTED, Emacs overrides it by the text ACCEPTED.")
   (lasts nil :documentation "Nil, or a function that returns nil once the text
@@ -99,19 +96,6 @@ Overrides of the text of the CLI do not count."
   (equal (gemini-companion-written-self-written written)
          (gemini-companion-watch-self-written
           (gemini-companion-written-watch written))))
-
-(defun gemini-companion-written-pending-p (written)
-  "Return non-nil if the CLI cannot have written the file of WRITTEN yet."
-  (and (gemini-companion-written-pending written)
-       (not (gemini-companion-written-overtaken written))))
-
-(cl-defun gemini-companion-written-set-pending (written &key pending overtaken)
-  "Record in WRITTEN whether its CLI cannot have written the file yet.
-PENDING is non-nil if the CLI still waits for answers.  OVERTAKEN is non-nil if
-the CLI has written a later edit, so that it does not wait for the answers."
-  (setf (gemini-companion-written-pending written) pending)
-  (when overtaken
-    (setf (gemini-companion-written-overtaken written) t)))
 
 (defun gemini-companion-written-end-override (written)
   "End the override of WRITTEN, and report the last write if it was postponed."
@@ -176,33 +160,30 @@ then, postpone the report.  Otherwise, report the write."
 (defun gemini-companion-written--report (written event)
   "Report EVENT, and record the answer in WRITTEN."
   (setf (gemini-companion-written-postponed written) nil)
-  (pcase (funcall (gemini-companion-written-report written) event)
-    ('found (setf (gemini-companion-written-found written)
-                  (gemini-companion-watch-last
-                   (gemini-companion-written-watch written))))
-    ('likely (setf (gemini-companion-written-likely written) t))))
+  (when (funcall (gemini-companion-written-report written) event)
+    (setf (gemini-companion-written-found written)
+          (gemini-companion-watch-last (gemini-companion-written-watch written)))))
 
 (defun gemini-companion-written--count (written)
   "Count a check of WRITTEN, and stop after the last one.
-After the awaited write, two checks remain, since a CLI may write in two steps.
-While the CLI cannot have written yet, the minute begins again."
+After the awaited write, two checks remain, since a CLI may write in two steps."
   (let ((checks (gemini-companion-written-checks written)))
     (setf (gemini-companion-written-checks written)
           (cond ((and (not (gemini-companion-written-override written))
-                      (or (gemini-companion-written-found written)
-                          (gemini-companion-written-likely written)))
+                      (gemini-companion-written-found written))
                  (1- (min 2 checks)))
-                ((gemini-companion-written-pending-p written)
-                 gemini-companion-written--minute)
                 ;; The override ends by itself after some seconds.
                 ((and (gemini-companion-written-override written)
                       (gemini-companion-written-touched written))
                  checks)
+                ((and (= 1 checks)
+                      (gemini-companion-written-waits written)
+                      (funcall (gemini-companion-written-waits written)))
+                 gemini-companion-written--minute)
                 (t (1- checks)))))
   (unless (< 0 (gemini-companion-written-checks written))
     (gemini-companion-watch-stop (gemini-companion-written-watch written))
-    (unless (or (gemini-companion-written-found written)
-                (gemini-companion-written-likely written))
+    (unless (gemini-companion-written-found written)
       (gemini-companion-written--report written 'expired))))
 
 ;;;; The accepted text

@@ -706,6 +706,7 @@ omitted."
        (if record
            (seq-some #'gemini-companion-changes-conversion-text left)
          (gemini-companion-edit-texts-conversion edit))
+       (gemini-companion-overview-draw--one-of row)
        (gemini-companion-overview-draw--partly-undone row)
        (gemini-companion-overview-draw--also row)
        (gemini-companion-edit-problem edit)
@@ -714,6 +715,14 @@ omitted."
        (and (memq (gemini-companion-edit-file-state edit) '(written reverted unsaved))
             (not (gemini-companion-text-attributes path))
             "deleted or renamed since"))))))
+
+(defun gemini-companion-overview-draw--one-of (row)
+  "Return how many accepted edits of ROW's file its text may be of, or nil."
+  (let ((count (seq-count (lambda (edit)
+                            (memq 'one-of (gemini-companion-edit-remarks edit)))
+                          (gemini-companion-overview-row-edits row))))
+    (and (< 0 count)
+         (format "one of %d edits" count))))
 
 (defun gemini-companion-overview-draw--partly-undone (row)
   "Return how much of ROW, a file without a record, is undone, or nil."

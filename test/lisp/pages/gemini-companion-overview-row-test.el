@@ -64,6 +64,26 @@
         (should-not (gemini-companion-overview-row-problem row))
         (should (= 1 (length (gemini-companion-overview-row-left row))))))))
 
+(ert-deftest gemini-companion-overview-row-says-that-a-text-is-one-of-two-edits ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
+    (setq gemini-companion-test-send #'ignore)
+    (gemini-companion-state-report session 'prompt "Do it")
+    (gemini-companion-test-accept "a" "A\n2\n3\n" 1 session)
+    (gemini-companion-test-accept "a" "1\n2\nC\n" 2 session)
+    (gemini-companion-test-write "a" "A\n2\nC\n")
+    (gemini-companion-test-eventually
+      (equal '(accepted accepted) (mapcar #'gemini-companion-edit-status
+                                          (seq-filter #'gemini-companion-edit-written-p
+                                                      (gemini-companion-edits)))))
+    (gemini-companion-test-eventually
+      (seq-every-p #'gemini-companion-edit-file-state (gemini-companion-edits)))
+    (gemini-companion-list)
+    (should (string-match-p "one of 2 edits"
+                            (car (gemini-companion-overview-test-rows "\\_<a\\_>"))))
+    (gemini-companion-overview-test-go-to "\\_<a\\_>")
+    (gemini-companion-overview-test-keys "C-u u" 'yes)
+    (should (equal "1\n2\n3\n" (gemini-companion-test-file-text "a")))))
+
 (ert-deftest gemini-companion-overview-row-of-the-project-come-first ()
   (gemini-companion-overview-test-with nil
     (let ((here (list :id "here" :directory (directory-file-name directory) :pid 11))
