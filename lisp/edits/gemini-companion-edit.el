@@ -292,6 +292,14 @@ that was rejected and then written is `unreviewed'."
     (`(rejected . written) 'unreviewed)
     (`(,decision . ,_) decision)))
 
+(defun gemini-companion-edit-review-remark (edit)
+  "Return why EDIT was not auto-accepted, or what is odd about it in its group.
+The value is a phrase, or nil."
+  (when-let* ((reason (gemini-companion-edit-review-reason edit)))
+    (if (gemini-companion-edit-group edit)
+        reason
+      (concat "not auto-accepted: " reason))))
+
 (defun gemini-companion-edit-written-p (edit)
   "Return non-nil if EDIT has changed its file.
 While that is unknown, assume it for an accepted edit."

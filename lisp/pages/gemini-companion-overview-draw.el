@@ -441,7 +441,7 @@ Large numbers of lines leave less room after STATE."
               ;; The warning about an edit of a group.
               (and group
                    (gemini-companion-edit-review-reason edit)
-                   (list (propertize (gemini-companion-edit-review-reason edit)
+                   (list (propertize (gemini-companion-edit-review-remark edit)
                                      'face 'gemini-companion-file-remark)))
               (mapcar
                (lambda (text)
@@ -451,10 +451,7 @@ Large numbers of lines leave less room after STATE."
                      (gemini-companion-overview-draw--number-of-comments
                       (length (gemini-companion-edit-comments edit)))
                      (gemini-companion-edit-problem edit)
-                     (and (null group)
-                          (gemini-companion-edit-review-reason edit)
-                          (concat "not auto-accepted: "
-                                  (gemini-companion-edit-review-reason edit)))
+                     (and (null group) (gemini-companion-edit-review-remark edit))
                      (gemini-companion-edit-rule edit)
                      (and (not (gemini-companion-session-connected-p
                                 (gemini-companion-edit-session edit)))

@@ -218,7 +218,7 @@ since."
 (defun gemini-companion-arrival--announce (edit)
   "Announce EDIT once in one line, unless the minibuffer is in use.
 The command that shows or selects EDIT is never omitted."
-  (let* ((reason (gemini-companion-edit-review-reason edit))
+  (let* ((reason (gemini-companion-edit-review-remark edit))
          (name (gemini-companion-edit-name edit (and reason 'plain)))
          (why (if reason (format " (%s)" reason) ""))
          (by (concat " by " (gemini-companion-session-title

@@ -120,8 +120,7 @@ If ALL is non-nil, consider all edits that await an answer."
                   ;; After any error, the user must review the edit.
                   (error (error-message-string problem)))))
     (when reason
-      (gemini-companion-proposal-offer edit
-                                       (concat "not auto-accepted: " reason)))))
+      (gemini-companion-proposal-offer edit reason))))
 
 (defun gemini-companion-auto--accept (edit)
   "Accept EDIT without a review, and report that; return nil.

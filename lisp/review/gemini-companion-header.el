@@ -55,7 +55,8 @@ In a narrow window, its end is cut off.  So the most important texts come
 first: warnings, the name of the file, the keys that answer, other keys, the
 amount of change, and the rest."
   (let* ((edit gemini-companion-edit-here)
-         (warnings (gemini-companion-header--warnings edit))
+         (warnings (gemini-companion-header--with-reason
+                    edit (gemini-companion-header--warnings edit)))
          (counts (gemini-companion-edit-hunks-counts edit))
          (location (gemini-companion-label-location
                  (gemini-companion-edit-file edit)
@@ -175,6 +176,21 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or a text for a wide window."
           '(("Emacs writes your edits"
              . "and overrides the text that the CLI writes"))))))))
 
+(defun gemini-companion-header--with-reason (edit warnings)
+  "Return WARNINGS about EDIT with the reason why it was not auto-accepted.
+For WARNINGS, see `gemini-companion-header--warnings'; one of them may be the
+reason already."
+  (let ((reason (gemini-companion-edit-review-reason edit)))
+    (if (or (null reason)
+            (seq-some (pcase-lambda (`(,text . ,_))
+                        (or (string-prefix-p text reason)
+                            (string-prefix-p reason text)))
+                      warnings))
+        warnings
+      (append warnings
+              `((,reason . ,(and (null (gemini-companion-edit-group edit))
+                                 "not auto-accepted")))))))
+
 (defun gemini-companion-header--of-coding (edit)
   "Return warnings about the file of EDIT if it is not UTF-8, an alist.
 For its shape, see `gemini-companion-header--warnings'."
@@ -214,8 +230,7 @@ COUNTS are its `gemini-companion-hunk-counts', or nil."
 LOCATION is that of its file, and BASE the displayed name of the file."
   `(,@(mapcar (lambda (text)
                 (and text (concat ", " text)))
-              (list (gemini-companion-edit-review-reason edit)
-                    (gemini-companion-edit-rule edit)
+              (list (gemini-companion-edit-rule edit)
                     (when (gemini-companion-edit-new-p edit)
                       "new file")
                     ;; For a file in a root, the line begins with this name.

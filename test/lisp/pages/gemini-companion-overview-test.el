@@ -651,6 +651,20 @@ since when a CLI waits: the name is longer."
     (gemini-companion-overview-test-keys "r")
     (should (equal '(2 . rejected) (car outcomes)))))
 
+(ert-deftest gemini-companion-overview-says-once-why-an-edit-was-not-auto-accepted ()
+  (gemini-companion-overview-test-with '((".env" "1\n"))
+    (let ((edit (gemini-companion-test-open ".env" "2\n" 1 session)))
+      (gemini-companion-auto-accept session)
+      (should (gemini-companion-edit-open-p edit))
+      (gemini-companion-list)
+      (gemini-companion-overview-test-go-to "proposal")
+      (let ((row (with-current-buffer "*gemini*"
+                   (gemini-companion-overview-draw-heading
+                    (gemini-companion-overview-page-row) "" 200))))
+        (should (string-search
+                 "  not auto-accepted: hidden, or may be run automatically" row))
+        (should-not (string-match-p "accepted.*accepted" row))))))
+
 (ert-deftest gemini-companion-overview-rejects-with-the-comments-as-the-reason ()
   (gemini-companion-test-needs-add-on 'prompts)
   (gemini-companion-comment-test-with '(("a" "1\n2\n3\n"))

@@ -49,8 +49,7 @@
         (funcall change)
         (gemini-companion-auto-accept session)
         (should-not outcomes)
-        (should (equal (concat "not auto-accepted: " reason)
-                       (gemini-companion-edit-review-reason diff)))))))
+        (should (equal reason (gemini-companion-edit-review-reason diff)))))))
 
 (ert-deftest gemini-companion-auto-leaves-what-cannot-be-sent-to-the-user ()
   :tags '(pure)
@@ -62,7 +61,7 @@
              (gemini-companion-test-open "b" "new\n" 2 session)
              (error "Disk full"))))
       (gemini-companion-auto-accept session)
-      (should (equal "not auto-accepted: Disk full"
+      (should (equal "Disk full"
                      (gemini-companion-auto-test-reviewed "a" session)))
       (gemini-companion-test-eventually
         (null (gemini-companion-edits-open))))))
@@ -80,7 +79,7 @@
           (gemini-companion-test-eventually
             (or (gemini-companion-edit-review-reason edit)
                 (not (gemini-companion-edit-open-p edit))))
-          (should (equal (and reason (concat "not auto-accepted: " reason))
+          (should (equal reason
                          (gemini-companion-edit-review-reason edit))))))))
 
 ;; Another edit of the same answer was made from the text of the CLI.
@@ -95,7 +94,7 @@
         (gemini-companion-edit-accept diff)
         (gemini-companion-auto-accept session)
         (should (equal (and reviewed
-                            "not auto-accepted: undoes your edits of this turn")
+                            "undoes your edits of this turn")
                        (gemini-companion-auto-test-reviewed "a" session)))))))
 
 (ert-deftest gemini-companion-auto-accepts-only-what-is-safe-in-the-project ()
@@ -105,9 +104,7 @@
            (session (gemini-companion-test-session "one" 1))
            (reviewed (lambda (reason file session)
                        (ert-info (file)
-                         (should (equal (and reason
-                                             (concat "not auto-accepted: " reason))
-                                        (gemini-companion-auto-test-reviewed
+                         (should (equal reason (gemini-companion-auto-test-reviewed
                                          file session)))))))
       (dolist (name '(".git/hooks" "sub/.git" ".gemini" ".qwen" ".husky" ".vscode"
                       "hooks" "githooks" "src/hooks"))
@@ -170,10 +167,10 @@
              ("a.c" nil nil nil nil)
              ("a.c" t automatic nil nil)
              (".envrc" nil nil
-              "not auto-accepted: hidden, or may be run automatically"
+              "hidden, or may be run automatically"
               "by your rule .*")
              ("/etc/x" nil nil
-              "not auto-accepted: outside the project of the CLI"
+              "outside the project of the CLI"
               "by your rule /etc/**")))
         (when (xor auto (gemini-companion-auto-on-p session))
           (gemini-companion-auto-accept session))

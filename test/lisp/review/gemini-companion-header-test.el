@@ -39,6 +39,21 @@
                 (should (<= (string-width header) width))
                 (should (string-search text header))))))))))
 
+;; At 100 columns, the reason did not fit at the end of the line.
+(ert-deftest gemini-companion-header-says-why-an-edit-was-not-auto-accepted ()
+  (gemini-companion-test-with-reviews '((".env" "1\n"))
+    (let ((edit (gemini-companion-test-show ".env" "2\n")))
+      (setf (gemini-companion-edit-review-reason edit) "hidden, or may be run automatically")
+      (dolist (width '(80 100))
+        (should (string-match-p
+                 "hidden, or may be run automatically; \\.env"
+                 (gemini-companion-test-header nil width))))
+      ;; It is a warning already.
+      (setf (gemini-companion-edit-review-reason edit) "file changed since the proposal"
+            (gemini-companion-edit-remarks edit) '(changed))
+      (should-not (string-match-p "file changed.*file changed"
+                                  (gemini-companion-test-header nil 200))))))
+
 (ert-deftest gemini-companion-header-says-that-the-file-was-removed ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n"))
     (find-file-noselect "a")
