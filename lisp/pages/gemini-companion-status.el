@@ -190,7 +190,8 @@ For sections, see `gemini-companion-status--insert-section'."
 For sections, see `gemini-companion-status--insert-section'."
   (list "Workspace roots"
         (mapcar (lambda (root)
-                  (list (concat "    " (gemini-companion-names-absolute root))))
+                  (list (concat "    " (gemini-companion-names-absolute root)
+                                (if (file-directory-p root) "" "  (removed)"))))
                 (gemini-companion-roots-all))))
 
 (defun gemini-companion-status--passed (findings)

@@ -16,6 +16,7 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-server)
+(require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'map)
 
@@ -177,6 +178,9 @@ connected.  For findings, see `gemini-companion-status-checks'."
                       (gemini-companion-names-title (file-remote-p directory)))
              ,(substitute-command-keys
                "Type \\[gemini-companion-run] in a buffer of that host."))))
+   ((not (file-directory-p directory))
+    `(bad ,(format "%s does not exist" (gemini-companion-names-absolute directory))
+          "Go to a buffer of another directory."))
    ((and (not (member (file-name-as-directory directory)
                       (list (expand-file-name "~/") "/")))
          (car (gemini-companion-roots-outermost
@@ -197,10 +201,25 @@ type %s.  The home directory and / are never roots."
 
 ;;;; Life
 
+(defun gemini-companion-roots--removed-findings ()
+  "Return a finding about each connected CLI whose directory was removed.
+For findings, see `gemini-companion-status-checks'."
+  (cl-loop for session in (gemini-companion-sessions)
+           for directory = (plist-get session :directory)
+           unless (or (null directory)
+                      (plist-get session :remote)
+                      (file-directory-p directory))
+           collect `(bad ,(format "%s, the directory of %s, was removed"
+                                  (gemini-companion-names-absolute directory)
+                                  (gemini-companion-session-title session))
+                         "Exit the CLI, and start it in another directory.")))
+
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'roots)) directory)
-  "Return the finding about whether a CLI in DIRECTORY may connect."
-  (when-let* ((finding (gemini-companion-roots-finding directory)))
-    (list (cons "Project" finding))))
+  "Return the finding about whether a CLI in DIRECTORY may connect.
+Include those about directories of CLIs that were removed."
+  (mapcar (apply-partially #'cons "Project")
+          (delq nil (cons (gemini-companion-roots-finding directory)
+                          (gemini-companion-roots--removed-findings)))))
 
 (provide 'gemini-companion-roots)
 ;;; gemini-companion-roots.el ends here
