@@ -475,7 +475,8 @@ Delete their directory unless CLIENT has other policies there."
                              " or ")))
     ;; The user may decline, so ask before any file is written.
     (pcase-let ((`(,trusted ,answering) (gemini-companion-tools--ask all clients)))
-      (make-directory (gemini-companion-install-extension-directory) t)
+      (gemini-companion-text-make-directory
+       (gemini-companion-install-extension-directory))
       (dolist (client answering)
         (gemini-companion-text-write-changed
          (gemini-companion-tools--answers-file client) ""))
