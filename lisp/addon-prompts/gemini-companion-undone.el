@@ -16,6 +16,7 @@
 (require 'cl-lib)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-part)
 (require 'gemini-companion-session)
@@ -66,6 +67,7 @@ this is a member.  The first call loads this file."
 (defun gemini-companion-undone--push (source edit &rest slots)
   "Record a `gemini-companion-undone' of SOURCE for the file and CLI of EDIT.
 SLOTS is a plist of its other slots."
+  (add-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
   (push (apply #'gemini-companion-undone--make
                :source source
                :path (gemini-companion-edit-file edit)
@@ -77,6 +79,28 @@ SLOTS is a plist of its other slots."
   "Drop UNDONE, a list, of which the CLI was notified."
   (setq gemini-companion-undone--all
         (seq-difference gemini-companion-undone--all undone #'eq)))
+
+(defun gemini-companion-undone--follow (edit event)
+  "If EVENT is that EDIT was written without review, report what it restores.
+The model does not know yet what the user has undone."
+  (when (and (eq event 'written)
+             (memq (gemini-companion-edit-decision edit) '(automatic unreviewed))
+             (seq-some (apply-partially #'gemini-companion-undone--restores-p edit)
+                       gemini-companion-undone--all))
+    (message "%s wrote again what you have undone in %s"
+             (gemini-companion-session-name (gemini-companion-edit-session edit))
+             (gemini-companion-edit-name edit))))
+
+(defun gemini-companion-undone--restores-p (edit undone)
+  "Return non-nil if EDIT adds the lines that UNDONE has removed."
+  (let ((lines (string-join (gemini-companion-undone-new undone)))
+        (after (gemini-companion-edit-after edit)))
+    (and (equal (gemini-companion-edit-file edit) (gemini-companion-undone-path undone))
+         (not (string-blank-p lines))
+         (stringp after)
+         (string-search lines after)
+         (gemini-companion-edit-content edit)
+         (not (string-search lines (gemini-companion-edit-texts-before edit))))))
 
 ;;;; Selection
 
@@ -105,6 +129,7 @@ For a deleted file, return non-nil if that exists again."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))
   "Drop all undone changes, as the edits are dropped."
+  (remove-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
   (setq gemini-companion-undone--all nil))
 
 (provide 'gemini-companion-undone)
