@@ -2,8 +2,9 @@
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
 The arguments are CLIENT, and for a hook one option: --hook; --notice, if the CLI waits
-for the hook before it asks the user; --review, before it writes a file, and --plan,
-if only a plan is to be reviewed; or --permission, if the hook waits for the user.
+for the hook before it asks the user; --call, before it runs a tool; --review, before it
+writes a file, and --plan, if only a plan is to be reviewed; or --permission, if the
+hook waits for the user.
 The bridge searches for Emacs again at each request, so it survives a restart of Emacs.
 
 The bridge runs without this package, so it has a table of its own of where each CLI of
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
     Facts: TypeAlias = dict[str, Any]
     RequestId: TypeAlias = str | int | float
 
-HOOKS = ("--hook", "--notice", "--review", "--plan", "--permission")
+HOOKS = ("--hook", "--notice", "--call", "--review", "--plan", "--permission")
 if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
     import threading
 
 HOOK_SECONDS = 5
 REVIEW_SECONDS = 8
 NOTICE_SECONDS = 1
+CALL_SECONDS = 2
 PERMISSION_SECONDS = 86000
 # The server gives a sign of life every two seconds.
 SILENT_SECONDS = 5
@@ -669,6 +671,8 @@ def main() -> None:
         run_hook(client, HOOK_SECONDS)
     elif options == ["--notice"]:
         run_hook(client, NOTICE_SECONDS)
+    elif options == ["--call"]:
+        run_hook(client, CALL_SECONDS)
     elif options == ["--review"]:
         run_review(client, only_plans=False)
     elif options == ["--plan"]:

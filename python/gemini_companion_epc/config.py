@@ -62,6 +62,10 @@ class Config:
     """Time between two checks of the process of a CLI whose permission waits."""
     notice_limit: float = 0.2
     """Time limit for Emacs to answer a hook for which a CLI waits before it asks."""
+    call_limit: float = 1.5
+    """Time limit for the snapshot before a call of a tool, for which a CLI waits."""
+    after_limit: float = 4
+    """Time limit for the snapshot after it."""
     diff_limit: float = 120
     """Time limit for Emacs to answer open-diff and close-diff."""
     file_check: float = 15

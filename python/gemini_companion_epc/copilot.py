@@ -20,7 +20,7 @@ from time import monotonic
 
 from .bridge import directory_in, this_host
 from .client import Client
-from .hooks import Choice, Edited, Hooks, Question, Turn, field_of
+from .hooks import Called, Choice, Edited, Hooks, Question, Turn, call_key, field_of
 from .protocol import Protocol, Reviews, Tool
 from .threads import in_thread
 from .types import Facts, File, Json, NoAnswer, file_name, string
@@ -285,6 +285,19 @@ class CopilotHooks(Hooks):
     def has_ended(self, event: Facts) -> bool:
         # A prompt is submitted only when no question is open.
         return "toolResult" in event or "prompt" in event
+
+    # The tools that write what a review has shown, and those that write nothing.
+    REPORTING = "create", "edit", "apply_patch"
+
+    def called(self, event: Facts) -> Called | None:
+        tool, arguments = event.get("toolName"), event.get("toolArgs")
+        others = (*self.REPORTING, self.INQUIRY, self.PLAN)
+        if not isinstance(tool, str) or tool in others:
+            return None
+        key = call_key(event.get("sessionId"), tool, arguments)
+        name = str(field_of(arguments, "command") or tool)
+        is_background = field_of(arguments, "mode") == "async"
+        return Called("toolResult" in event, key, name, is_background)
 
     def _question_of_tool(self, event: Facts) -> Question | None:
         """Return the question or the plan in ``event``, sent before a tool, or None."""

@@ -6,7 +6,17 @@ from typing import ClassVar
 
 from .client import Client
 from .companion import COMPANION
-from .hooks import Edited, Hooks, Question, Turn, TurnEvent, choices_in, field_of
+from .hooks import (
+    Called,
+    Edited,
+    Hooks,
+    Question,
+    Turn,
+    TurnEvent,
+    call_key,
+    choices_in,
+    field_of,
+)
 from .types import Facts, MalformedArgument, string
 
 BEFORE_TOOL = "BeforeTool"
@@ -39,6 +49,23 @@ class GeminiHooks(Hooks):
             # Qwen Code also reports the results of tools.
             step = "edit"
         return Turn(step, prompt)
+
+    tool_events: ClassVar[Mapping[str, bool]] = {BEFORE_TOOL: False, "AfterTool": True}
+    """The events before and after a tool, and whether it has ended."""
+
+    reporting_tools = "write_file", "replace", "edit", "notebook_edit"
+    """The tools of which an event is an edit."""
+
+    def called(self, event: Facts) -> Called | None:
+        has_ended = self.tool_events.get(str(event.get("hook_event_name")))
+        tool, arguments = event.get("tool_name"), event.get("tool_input")
+        if has_ended is None or tool in (*self.reporting_tools, self.inquiry):
+            return None
+        identity = event.get("tool_use_id") or arguments
+        key = call_key(event.get("session_id"), tool, identity)
+        name = str(field_of(arguments, "command") or tool)
+        is_background = field_of(arguments, "is_background") is True
+        return Called(has_ended, key, name, is_background)
 
     def _edited(self, event: Facts) -> Edited:
         """Return the edit in ``event``, or raise MalformedArgument."""

@@ -37,6 +37,18 @@ class Edited(NamedTuple):
     after: str
 
 
+class Called(NamedTuple):
+    """A call of a tool that may write files: it begins, or has ended."""
+
+    has_ended: bool
+    key: str
+    """The same in both events of a call."""
+    name: str
+    """The command of a shell, or else the name of the tool."""
+    is_background: bool = False
+    """Whether what it has started goes on after its end."""
+
+
 class Choice(NamedTuple):
     """A question of the model, and the answers that it offers."""
 
@@ -116,6 +128,11 @@ def choices_in(questions: object) -> list[Choice]:
     return choices
 
 
+def call_key(*parts: object) -> str:
+    """Return a key of a call from what both of its events have."""
+    return json.dumps(parts, sort_keys=True)
+
+
 def field_of(value: object, name: str, default: object = None) -> object:
     """Return the field ``name`` of ``value``, or ``default`` if it has none."""
     field = value.get(name) if isinstance(value, dict) else None
@@ -147,6 +164,13 @@ class Hooks(ABC):
         """Return the file that the CLI is about to write, in ``event``, or None.
 
         Its name is as in `Edited`.
+        """
+        return None
+
+    def called(self, event: Facts) -> Called | None:
+        """Return the call of a tool that ``event`` reports to begin or end, or None.
+
+        The tools that report their edits, and those that only read, are left out.
         """
         return None
 
@@ -189,12 +213,20 @@ class Reports(Hooks):
     """The events of an extension of this package, without hooks.
 
     An event has the ``directory`` of the CLI, and what it is: a "prompt" with its
-    ``prompt``, an "edit" with ``file``, ``before`` and ``after``, or the "end".  The
-    answer has a ``text`` for the model.
+    ``prompt``, an "edit" with ``file``, ``before`` and ``after``, a tool that is
+    "called" and "returned" with ``id`` and ``name``, or the "end".  The answer has a
+    ``text`` for the model.
     """
 
     def directory(self, event: Facts) -> str:
         return string(event, "directory")
+
+    def called(self, event: Facts) -> Called | None:
+        steps = {"called": False, "returned": True}
+        has_ended = steps.get(str(event.get("event")))
+        if has_ended is None:
+            return None
+        return Called(has_ended, string(event, "id"), string(event, "name"))
 
     def read(self, event: Facts) -> Turn | Edited | None:
         step = event.get("event")

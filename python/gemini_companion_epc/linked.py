@@ -42,9 +42,11 @@ class Linked:
             )
         elif not is_on and self.questions is not None:
             self.questions.permissions.give_back()
+            self.questions.timeline.end()
             self.questions = None
 
     def end(self) -> None:
         """Let CLIs ask in their terminals, as the server stops."""
         if self.questions is not None:
             self.questions.permissions.end()
+            self.questions.timeline.end()

@@ -21,6 +21,7 @@ from .model_texts import LONGEST_LINE, TEXTS, errors_text, rename_text
 from .permissions import Permissions
 from .processes import Watched, ancestors
 from .threads import in_thread
+from .timeline import Timeline
 from .types import (
     EmacsError,
     Facts,
@@ -115,6 +116,7 @@ class Questions:
 
     def __post_init__(self) -> None:
         self.permissions = Permissions(self._config, self._emacs)
+        self.timeline = Timeline(self._config, self._emacs, self._roots)
 
     async def answer(self, client: Client, request: Facts) -> Facts:
         """Answer a request of the bridge of ``client``, or raise MalformedArgument."""
@@ -135,6 +137,11 @@ class Questions:
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
         directory = await self._directory(hooks.directory(event))
+        if call := hooks.called(event):
+            pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
+            cli = {"client": client.name, "pids": pids}
+            await self.timeline.called(cli, directory, call)
+            return {}
         step, question = hooks.read(event), await self._question(client, hooks, event)
         announced = hooks.announced(event)
         has_ended = hooks.has_ended(event)
@@ -161,6 +168,8 @@ class Questions:
         if isinstance(step, Edited):
             text = await self._edited(facts, step, directory)
             return hooks.addition(event, text) if text else {}
+        if step.event in ("prompt", "end"):
+            self.timeline.turn(facts, directory)
         prompt = clean(step.prompt.partition("\n")[0][:LONGEST_LINE])
         turn = {**facts, "event": step.event, "prompt": prompt}
         limit = moment if step.event == "question" else self._config.edit_limit

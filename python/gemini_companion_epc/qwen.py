@@ -31,6 +31,12 @@ class QwenHooks(GeminiHooks):
 
     inquiry = "ask_user_question"
 
+    tool_events: ClassVar[Mapping[str, bool]] = {
+        PRE_TOOL: False,
+        "PostToolUse": True,
+        "PostToolUseFailure": True,
+    }
+
     def announced(self, event: Facts) -> str | None:
         tool_input = event.get("tool_input")
         if event.get("hook_event_name") != PRE_TOOL or not isinstance(tool_input, dict):

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Snapshots of odd repositories by the real git: the bytes are those of the files."""
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gemini_companion_epc import snapshots
+from gemini_companion_epc.snapshots import SnapshotError, Store
+
+Found = dict[str, tuple[bytes | None, bytes | None]]
+
+
+class Tree:
+    """A work tree, and the store of its snapshots."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.root.mkdir()
+        self.store: Store
+        self.last = ""
+
+    def git(self, *arguments: str, cwd: Path | None = None) -> str:
+        identity = "-c", "user.name=a", "-c", "user.email=a@b"
+        command = ["git", *identity, "-C", str(cwd or self.root), *arguments]
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True
+        ).stdout
+
+    def write(self, **files: bytes) -> None:
+        for name, content in files.items():
+            self.put(name, content)
+
+    def put(self, name: str | bytes, content: bytes) -> None:
+        path = os.path.join(os.fsencode(self.root), os.fsencode(name))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)
+
+    def commit(self, message: str = "x") -> None:
+        self.git("add", "-A")
+        self.git("commit", "-qm", message)
+
+    def begin(self) -> Store:
+        self.store = Store(str(self.root), f"{self.root}.store")
+        self.last = self.take()
+        return self.store
+
+    def take(self, hidden: Callable[[str], bool] = lambda name: False) -> str:
+        names = [name for name in self.store.changed_names() if not hidden(name)]
+        return self.store.take(names)
+
+    def found(self, hidden: Callable[[str], bool] = lambda name: False) -> Found:
+        """Take a snapshot; return the contents of what has changed since the last."""
+        before, self.last = self.last, self.take(hidden)
+        changes = self.store.changes(before, self.last)
+        return {
+            each.path: (self.content(each.before), self.content(each.after))
+            for each in changes
+        }
+
+    def content(self, blob: str) -> bytes | None:
+        if not blob:
+            return None
+        file = self.root.parent / "blob"
+        self.store.write_blob(blob, str(file))
+        content = file.read_bytes()
+        file.unlink()
+        return content
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Tree:
+    """Return a directory without a repository."""
+    (tmp_path / "home").mkdir()
+    return Tree(tmp_path / "tree")
+
+
+@pytest.fixture
+def tree(plain: Tree) -> Tree:
+    """Return a repository with one commit."""
+    plain.git("init", "-q", "-b", "main")
+    plain.write(a=b"1\n")
+    plain.commit()
+    return plain
+
+
+def test_bytes_are_exact_and_no_program_of_the_repository_runs(tree: Tree) -> None:
+    ran = tree.root.parent / "ran"
+    program = f"sh -c 'touch {ran}; cat'"
+    for name in ("filter.evil.clean", "filter.evil.smudge", "core.fsmonitor"):
+        tree.git("config", name, program)
+    tree.git("config", "filter.evil.required", "true")
+    tree.put(
+        ".gitattributes",
+        b"*.txt text eol=crlf\n*.id ident\n*.lfs filter=evil\n"
+        b"*.u16 working-tree-encoding=UTF-16\n",
+    )
+    files = {
+        "a.txt": b"one\r\ntwo\n",
+        "b.id": b"$Id: x$\n",
+        "c.lfs": b"big\n",
+        "d.u16": "h\xe9\n".encode("utf-16"),
+    }
+    for name, content in files.items():
+        tree.put(name, content)
+    tree.commit()
+    ran.unlink()
+    tree.begin()
+    for name, content in files.items():
+        tree.put(name, content + b"\r\n\0")
+    expected = {name: (old, old + b"\r\n\0") for name, old in files.items()}
+    assert tree.found() == expected
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("setting", ["autocrlf=true", "autocrlf=input", "eol=crlf"])
+def test_line_ends_are_those_of_the_file(tree: Tree, setting: str) -> None:
+    name, _, value = setting.partition("=")
+    tree.git("config", f"core.{name}", value)
+    tree.put(".gitattributes", b"* text=auto\n")
+    tree.put("dos", b"one\r\n")
+    tree.commit()
+    tree.begin()
+    tree.put("dos", b"two\r\n")
+    assert tree.found() == {"dos": (b"one\r\n", b"two\r\n")}
+
+
+def test_text_auto_with_plain_files_begins_with_the_index(tree: Tree) -> None:
+    tree.put(".gitattributes", b"* text=auto\n")
+    tree.commit()
+    assert tree.begin().changed_names() == []
+    assert (tree.root.parent / "tree.store" / "objects").is_dir()
+    tree.write(a=b"2\n")
+    assert tree.found() == {"a": (b"1\n", b"2\n")}
+
+
+def test_names_may_have_any_bytes(tree: Tree) -> None:
+    names = [b"a\nb", b"q\"'", b"l\xe9", b"-x", b":(glob)*", b"sp ace", b" "]
+    for name in names:
+        tree.put(name, b"1")
+    tree.commit()
+    tree.begin()
+    for name in names:
+        tree.put(name, b"2")
+    tree.put(b"new\nfile", b"3")
+    expected: Found = {os.fsdecode(name): (b"1", b"2") for name in names}
+    assert tree.found() == {**expected, "new\nfile": (None, b"3")}
+
+
+def test_kinds_of_files(tree: Tree) -> None:
+    tree.write(x=b"1", f2d=b"1")
+    tree.put("d2f/a", b"1")
+    tree.commit()
+    store = tree.begin()
+    os.mkfifo(tree.root / "fifo")
+    (tree.root / "out").symlink_to("/etc/passwd")
+    (tree.root / "dead").symlink_to("nowhere")
+    tree.put("big", b"x" * (snapshots.LARGEST_FILE + 1))
+    (tree.root / "x").chmod(0o755)
+    (tree.root / "f2d").unlink()
+    tree.put("f2d/in", b"2")
+    shutil.rmtree(tree.root / "d2f")
+    tree.put("d2f", b"2")
+    before = tree.last
+    assert tree.found() == {
+        "out": (None, b"/etc/passwd"),
+        "dead": (None, b"nowhere"),
+        "x": (b"1", b"1"),
+        "f2d": (b"1", None),
+        "f2d/in": (None, b"2"),
+        "d2f/a": (b"1", None),
+        "d2f": (None, b"2"),
+    }
+    modes = {each.path: each[3:] for each in store.changes(before, tree.last)}
+    assert modes["x"] == (0o100644, 0o100755)
+    assert stat.S_ISLNK(modes["out"][1])
+    # git lists no pipe.
+    assert store.left_out == {"big"}
+
+
+def test_nothing_behind_a_symbolic_link_is_read(tree: Tree) -> None:
+    tree.put("dir/a", b"1")
+    tree.commit()
+    outside = tree.root.parent / "outside"
+    outside.mkdir()
+    (outside / "a").write_bytes(b"SECRET")
+    tree.begin()
+    shutil.rmtree(tree.root / "dir")
+    (tree.root / "dir").symlink_to(outside)
+    # As if it had been listed before the link was made.
+    after = tree.store.take(["dir/a"])
+    (change,) = tree.store.changes(tree.last, after)
+    assert (change.path, change.after) == ("dir/a", "")
+
+
+def test_directory_without_a_repository(plain: Tree) -> None:
+    plain.write(a=b"1")
+    plain.put(".gitignore", b"*.o\n")
+    plain.put("x.o", b"1")
+    plain.begin()
+    plain.write(a=b"2")
+    plain.put("y.o", b"1")
+    assert plain.found() == {"a": (b"1", b"2")}
+    assert not (plain.root / ".git").exists()
+    assert snapshots.top_level(str(plain.root)) == str(plain.root)
+
+
+def test_repository_without_a_commit(plain: Tree) -> None:
+    plain.git("init", "-q")
+    plain.write(a=b"1")
+    plain.begin()
+    plain.write(a=b"2")
+    assert plain.found() == {"a": (b"1", b"2")}
+
+
+def test_work_tree_of_another_repository(tree: Tree) -> None:
+    tree.git("worktree", "add", "-q", str(tree.root.parent / "other"))
+    tree.root = tree.root.parent / "other"
+    tree.begin()
+    tree.write(a=b"2\n")
+    assert tree.found() == {"a": (b"1\n", b"2\n")}
+
+
+def test_subdirectory_has_the_work_tree_as_its_root(tree: Tree) -> None:
+    tree.put("sub/a", b"1")
+    assert snapshots.top_level(str(tree.root / "sub")) == str(tree.root)
+
+
+def test_other_repositories_in_the_tree_are_left_out(tree: Tree) -> None:
+    tree.begin()
+    tree.put("nested/x", b"1")
+    tree.git("init", "-q", cwd=tree.root / "nested")
+    assert tree.found() == {}
+
+
+def test_sparse_checkout(tree: Tree) -> None:
+    tree.put("in/a", b"1")
+    tree.put("out/b", b"1")
+    tree.commit()
+    tree.git("sparse-checkout", "init", "--cone", "--sparse-index")
+    tree.git("sparse-checkout", "set", "in")
+    tree.begin()
+    tree.put("in/a", b"2")
+    assert tree.found() == {"in/a": (b"1", b"2")}
+    assert not (tree.root / "out").exists()
+
+
+def test_file_that_git_assumes_to_be_unchanged(tree: Tree) -> None:
+    tree.git("update-index", "--assume-unchanged", "a")
+    tree.begin()
+    tree.write(a=b"2\n")
+    assert tree.found() == {"a": (b"1\n", b"2\n")}
+
+
+@pytest.mark.parametrize(
+    "options", [["--split-index"], ["--index-version", "4", "--untracked-cache"]]
+)
+def test_forms_of_the_index(tree: Tree, options: list[str]) -> None:
+    tree.git("update-index", *options)
+    tree.begin()
+    tree.write(a=b"2\n", b=b"3\n")
+    assert tree.found() == {"a": (b"1\n", b"2\n"), "b": (None, b"3\n")}
+
+
+def test_sha256_repository(plain: Tree) -> None:
+    plain.git("init", "-q", "--object-format=sha256")
+    plain.write(a=b"1")
+    plain.commit()
+    plain.begin()
+    plain.write(a=b"2")
+    assert plain.found() == {"a": (b"1", b"2")}
+
+
+def test_user_may_commit_and_hold_the_lock_of_the_index(tree: Tree) -> None:
+    tree.begin()
+    lock = tree.root / ".git" / "index.lock"
+    lock.touch()
+    tree.write(a=b"2\n")
+    assert tree.found() == {"a": (b"1\n", b"2\n")}
+    lock.unlink()
+    for number in range(5):
+        tree.put("c", b"%d" % number)
+        tree.commit()
+        assert list(tree.found()) == ["c"]
+    tree.git("fsck")
+
+
+def test_excluded_files_are_never_stored(tree: Tree) -> None:
+    tree.put(".env", b"OLD")
+    tree.commit()
+
+    def is_hidden(name: str) -> bool:
+        return name in (".env", "k.pem")
+
+    tree.store = Store(str(tree.root), f"{tree.root}.store")
+    tree.last = tree.take(is_hidden)
+    tree.put(".env", b"TOPSECRET")
+    tree.put("k.pem", b"TOPSECRET")
+    tree.put("ok", b"1")
+    assert tree.found(is_hidden) == {"ok": (None, b"1")}
+    stored = subprocess.run(
+        ["git", "cat-file", "--batch-all-objects", "--batch"],
+        env={**os.environ, "GIT_DIR": tree.store.directory},
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert b"TOPSECRET" not in stored
+    assert b"OLD" not in stored
+
+
+def test_store_is_private(tree: Tree) -> None:
+    tree.begin()
+    assert stat.S_IMODE(os.stat(tree.store.directory).st_mode) == 0o700
+
+
+def test_snapshots_survive_a_garbage_collection_of_the_user(tree: Tree) -> None:
+    tree.begin()
+    tree.write(a=b"2\n")
+    second = tree.take()
+    tree.git("commit", "-qam", "x", "--amend")
+    tree.git("reflog", "expire", "--expire=all", "--all")
+    tree.git("gc", "-q", "--prune=now")
+    (change,) = tree.store.changes(tree.last, second)
+    assert tree.content(change.after) == b"2\n"
+    # Only the text that git has deleted is lost.
+    with pytest.raises(SnapshotError):
+        tree.content(change.before)
+
+
+def test_many_files_that_are_not_ignored_are_refused_with_their_directory(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MOST_FILES", 10)
+    tree.begin()
+    for number in range(11):
+        tree.put(f"node_modules/p/{number}", b"1")
+    with pytest.raises(SnapshotError, match="node_modules has 11 files"):
+        tree.found()
+    tree.put(".gitignore", b"node_modules\n")
+    assert tree.found() == {".gitignore": (None, b"node_modules\n")}
+
+
+def test_tracked_files_have_no_limit_in_the_first_snapshot(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MOST_FILES", 2)
+    tree.git("config", "core.autocrlf", "true")
+    tree.write(b=b"1\r\n", c=b"1\r\n", d=b"1\r\n")
+    tree.commit()
+    tree.begin()
+    tree.write(a=b"2\r\n")
+    assert tree.found() == {"a": (b"1\n", b"2\r\n")}
+
+
+def test_what_git_moves_is_known_and_new_commits_are_not(tree: Tree) -> None:
+    tree.write(b=b"1\n", c=b"1\n")
+    tree.commit()
+    tree.git("checkout", "-qb", "other")
+    tree.write(a=b"o\n", b=b"o\n")
+    tree.commit()
+    tree.git("tag", "later")
+    tree.git("checkout", "-q", "main")
+    store = tree.begin()
+
+    def moved(step: Callable[[], object]) -> tuple[set[str], set[str]]:
+        """Return the names that git moved in STEP, and the others that changed."""
+        before, head = tree.last, store.head()
+        step()
+        tree.last = tree.take()
+        changes = store.changes(before, tree.last)
+        by_git = store.moved(head, store.head()).intersection(changes)
+        return {each.path for each in by_git}, {
+            each.path for each in changes if each not in by_git
+        }
+
+    assert moved(lambda: tree.git("checkout", "-q", "other")) == ({"a", "b"}, set())
+    tree.write(c=b"dirty\n")
+    assert moved(lambda: None) == (set(), {"c"})
+    # The lost text of the user is no text of git.
+    assert moved(lambda: tree.git("reset", "-q", "--hard", "main")) == (
+        {"a", "b"},
+        {"c"},
+    )
+    assert moved(lambda: tree.git("merge", "-q", "later")) == ({"a", "b"}, set())
+
+    def edit_and_commit() -> None:
+        tree.write(a=b"new\n")
+        tree.commit()
+
+    assert moved(edit_and_commit) == (set(), {"a"})
+
+
+def test_program_that_is_missing_or_old_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert snapshots.git_problem() == ""
+    fake = tmp_path / "git"
+    fake.write_text("#!/bin/sh\necho git version 2.20.1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert snapshots.git_problem() == "git is older than 2.32"
+    fake.unlink()
+    assert snapshots.git_problem() == "git is not installed"

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which call of a tool has written what, by snapshots of a real repository."""
+
+import asyncio
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import dead_pid
+from gemini_companion_epc import timeline as timelines
+from gemini_companion_epc.clients import client_named
+from gemini_companion_epc.config import Config
+from gemini_companion_epc.hooks import Called
+from gemini_companion_epc.snapshots import Store
+from gemini_companion_epc.timeline import Timeline
+from gemini_companion_epc.types import Facts
+from scene import StubEmacs
+
+pytestmark = pytest.mark.anyio
+
+CLI = {"client": "gemini", "pids": [os.getpid()]}
+OTHER = {"client": "qwen", "pids": [os.getppid()]}
+
+
+class Emacs(StubEmacs):
+    """An Emacs that excludes the files in `hidden`, and reads what was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden: set[str] = set()
+        self.wrote: list[Facts] = []
+        self.open: list[bool] = []
+
+    async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
+        if kind == "called":
+            self.open.append(facts["open"])
+            return {}
+        given = json.loads(parts[0] or "null")
+        if kind == "shared":
+            names = [os.path.basename(path) for path in given]
+            is_hidden = [name in self.hidden for name in names]
+            return {
+                "shared": [i for i, hidden in enumerate(is_hidden) if not hidden],
+                "hidden": [i for i, hidden in enumerate(is_hidden) if hidden],
+            }
+        assert kind == "wrote"
+        rows = [
+            (path, self.take(before), self.take(after), *modes)
+            for path, before, after, *modes in given
+        ]
+        self.wrote.append({**facts, "rows": rows})
+        return {}
+
+    def take(self, file: Any) -> Any:
+        if not isinstance(file, str):
+            return file
+        content = Path(file).read_bytes()
+        os.unlink(file)
+        return content
+
+    @property
+    def last(self) -> tuple[str, dict[str, tuple[Any, Any]]]:
+        """The command that has written last, and the contents before and after."""
+        report = self.wrote[-1]
+        return report["command"], {row[0]: row[1:3] for row in report["rows"]}
+
+
+class Scene:
+    """A repository, and the calls of CLIs in it."""
+
+    def __init__(self, root: Path, **config: Any) -> None:
+        self.root = root
+        root.mkdir()
+        self.git("init", "-q")
+        self.write(a="1", b="1")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "x")
+        self.emacs = Emacs()
+        self.config = replace(Config("", 1), call_limit=60, after_limit=60, **config)
+        self.timeline = Timeline(self.config, self.emacs, lambda: [str(root)])
+
+    def git(self, *arguments: str) -> None:
+        identity = "-c", "user.name=a", "-c", "user.email=a@b"
+        command = ["git", *identity, "-C", str(self.root), *arguments]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.root / name).write_text(text)
+
+    async def begin(
+        self, name: str, cli: Facts = CLI, is_background: bool = False
+    ) -> None:
+        await self.called(Called(False, name, name, is_background), cli)
+
+    async def end(
+        self, name: str, cli: Facts = CLI, is_background: bool = False
+    ) -> None:
+        await self.called(Called(True, name, name, is_background), cli)
+
+    async def called(self, call: Called, cli: Facts) -> None:
+        await self.timeline.called(cli, str(self.root), call)
+
+    async def turn(self, cli: Facts = CLI) -> None:
+        self.timeline.turn(cli, str(self.root))
+        await self.idle()
+
+    async def idle(self) -> None:
+        while tasks := self.timeline._tasks:
+            await asyncio.wait(tasks)
+
+
+def stores(scene: Scene) -> list[Path]:
+    return [*scene.root.parent.glob("gemini-companion-*")]
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    scene = Scene(tmp_path / "project")
+    yield scene
+    scene.timeline.end()
+    assert not stores(scene)
+
+
+async def test_new_changed_and_deleted_files_are_of_the_call(scene: Scene) -> None:
+    await scene.begin("make")
+    scene.write(a="2", new="3")
+    (scene.root / "b").unlink()
+    await scene.end("make")
+    written = {"a": (b"1", b"2"), "new": (None, b"3"), "b": (b"1", None)}
+    assert scene.emacs.last == ("make", written)
+    assert scene.emacs.wrote[-1]["client"] == "gemini"
+    assert scene.emacs.open == [True, False]
+
+
+async def test_what_is_written_while_no_call_runs_is_of_others(scene: Scene) -> None:
+    await scene.begin("ls")
+    await scene.end("ls")
+    scene.write(a="mine")
+    await scene.begin("make")
+    scene.write(b="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"b": (b"1", b"2")})
+    assert len(scene.emacs.wrote) == 1
+
+
+async def test_interval_is_of_the_calls_that_run_in_it(scene: Scene) -> None:
+    await scene.begin("one")
+    await scene.begin("two")
+    scene.write(a="2")
+    await scene.end("one")
+    assert scene.emacs.last == ("one & two", {"a": (b"1", b"2")})
+    scene.write(b="2")
+    await scene.end("two")
+    assert scene.emacs.last == ("two", {"b": (b"1", b"2")})
+
+
+async def test_other_cli_whose_call_runs_is_named(scene: Scene) -> None:
+    await scene.begin("one")
+    await scene.begin("two", OTHER)
+    scene.write(a="2")
+    await scene.end("one")
+    assert scene.emacs.last == ("one", {"a": (b"1", b"2")})
+    assert scene.emacs.wrote[-1]["others"] == ["qwen"]
+
+
+async def test_call_in_the_background_runs_until_a_quiet_turn(scene: Scene) -> None:
+    await scene.begin("serve", is_background=True)
+    await scene.end("serve", is_background=True)
+    scene.write(a="2")
+    await scene.turn()
+    assert scene.emacs.last == ("serve", {"a": (b"1", b"2")})
+    await scene.turn()
+    scene.write(a="mine")
+    await scene.turn()
+    assert len(scene.emacs.wrote) == 1
+
+
+async def test_call_without_an_end_ends_with_the_turn(scene: Scene) -> None:
+    await scene.begin("killed")
+    await scene.turn()
+    scene.write(a="mine")
+    await scene.begin("make")
+    await scene.end("make")
+    assert not scene.emacs.wrote
+
+
+async def test_call_of_a_cli_that_has_exited_has_ended(scene: Scene) -> None:
+    await scene.begin("killed", {"client": "qwen", "pids": [dead_pid()]})
+    scene.write(a="mine")
+    await scene.begin("make")
+    await scene.end("make")
+    assert not scene.emacs.wrote
+
+
+async def test_excluded_files_are_neither_stored_nor_reported(scene: Scene) -> None:
+    scene.emacs.hidden = {".env"}
+    await scene.begin("make")
+    (scene.root / ".env").write_text("SECRET")
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+
+
+async def test_what_git_moves_is_a_number(scene: Scene) -> None:
+    scene.write(a="2")
+    scene.git("commit", "-qam", "y")
+    await scene.begin("git reset")
+    scene.git("reset", "-q", "--hard", "HEAD~1")
+    await scene.end("git reset")
+    assert scene.emacs.last == ("git reset", {})
+    assert scene.emacs.wrote[-1]["by_git"] == 1
+
+
+async def test_many_files_are_a_number(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timelines, "MOST_FILES", 1)
+    await scene.begin("black .")
+    scene.write(a="2", b="2")
+    await scene.end("black .")
+    assert scene.emacs.last == ("black .", {})
+    assert scene.emacs.wrote[-1]["count"] == 2
+
+
+async def test_cli_does_not_wait_for_a_slow_snapshot(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.timeline._config = replace(scene.config, call_limit=0, after_limit=0)
+    released = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    names = Store.changed_names
+
+    def slow(store: Store) -> list[str]:
+        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
+        return names(store)
+
+    monkeypatch.setattr(Store, "changed_names", slow)
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    assert not scene.emacs.wrote
+    released.set()
+    await scene.idle()
+    # The first snapshot was late, so nobody knows what was there before.
+    assert scene.emacs.wrote[-1]["problem"] == "the project is large"
+
+
+async def test_snapshots_are_deleted_when_other_files_are_excluded(
+    scene: Scene,
+) -> None:
+    await scene.begin("make")
+    await scene.end("make")
+    assert stores(scene)
+    scene.timeline.forget()
+    assert not stores(scene)
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+
+
+@pytest.mark.parametrize(
+    ("client", "begin", "end", "name"),
+    [
+        (
+            "gemini",
+            {"hook_event_name": "BeforeTool", "tool_name": "run_shell_command"},
+            {"hook_event_name": "AfterTool", "tool_name": "run_shell_command"},
+            "make",
+        ),
+        (
+            "qwen",
+            {"hook_event_name": "PreToolUse", "tool_name": "run_shell_command"},
+            {
+                "hook_event_name": "PostToolUseFailure",
+                "tool_name": "run_shell_command",
+            },
+            "make",
+        ),
+        (
+            "copilot",
+            {"toolName": "bash", "toolArgs": {"command": "make"}},
+            {
+                "toolName": "bash",
+                "toolArgs": {"command": "make"},
+                "toolResult": {"resultType": "failure"},
+            },
+            "make",
+        ),
+        (
+            "pi",
+            {"event": "called", "id": "1", "name": "make"},
+            {"event": "returned", "id": "1", "name": "make"},
+            "make",
+        ),
+    ],
+)
+def test_events_of_each_cli(
+    client: str, begin: dict[str, Any], end: dict[str, Any], name: str
+) -> None:
+    hooks = client_named(client).hooks
+    assert hooks is not None
+    arguments = {"tool_input": {"command": "make"}, "session_id": "s"}
+    first, second = (hooks.called({**arguments, **event}) for event in (begin, end))
+    assert first is not None
+    assert second is not None
+    assert (first.has_ended, second.has_ended) == (False, True)
+    assert first.key == second.key
+    assert first.name == second.name == name
