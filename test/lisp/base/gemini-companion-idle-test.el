@@ -20,7 +20,7 @@
              ("a" nil 50 "Edit of a")
              ("/etc/new" nil 180
               "Edit of a file outside your projects: /etc/new by Gemini CLI")
-             ("/etc/new" "why" 70 "Edit of /etc/new (why)")))
+             ("/etc/new" "why" 88 "Edit of /etc/new (not auto-accepted: why)")))
         (ert-info ((format "%s in %d" file width))
           (let* ((session (gemini-companion-test-session "one"))
                  (diff (gemini-companion-test-open
