@@ -40,6 +40,7 @@
 (require 'gemini-companion-rules)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-shell)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'json)
@@ -135,6 +136,13 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
       (list (gemini-companion-tools--hook
              event matcher command "--review" 60
              #'gemini-companion-tools--if-rules))))
+   (pcase (gemini-companion-client-call-hooks client)
+     (`((,before . ,after) . ,matcher)
+      (cons (gemini-companion-tools--hook before matcher command "--call" 60)
+            (mapcar (lambda (event)
+                      (gemini-companion-tools--hook event matcher command
+                                                    "--hook" 60))
+                    after))))
    (pcase (gemini-companion-client-inquiry-hook client)
      (`(,event . ,matcher)
       (list (gemini-companion-tools--hook event matcher command "--notice" 60))))
@@ -188,18 +196,25 @@ case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
 
 (defun gemini-companion-tools--notification-hooks (client)
   "Return the file of hooks that links CLIENT, an object for `json-encode'."
-  (let ((line (gemini-companion-tools--shell-command
-               (gemini-companion-tools--command client) "--notice")))
-    `((version . 1)
-      (hooks
-       . ,(mapcar
-           (pcase-lambda (`(,event . ,matcher))
-             `(,event . [((type . "command")
-                          ,@(and matcher `((matcher . ,matcher)))
-                          (bash . ,line)
-                          (timeoutSec . 60))]))
-           (cons (list (intern (gemini-companion-client-notification-event client)))
-                 (gemini-companion-client-tool-hooks client)))))))
+  (cl-flet ((hook (event matcher option)
+              `(,event . [((type . "command")
+                           ,@(and matcher `((matcher . ,matcher)))
+                           (bash . ,(gemini-companion-tools--shell-command
+                                     (gemini-companion-tools--command client)
+                                     option))
+                           (timeoutSec . 60))])))
+    (pcase-let ((`((,before . ,after) . ,tools)
+                 (gemini-companion-client-call-hooks client)))
+      `((version . 1)
+        (hooks
+         . ,(gemini-companion-tools--by-event
+             (list (hook (intern (gemini-companion-client-notification-event client))
+                         nil "--notice"))
+             (mapcar (pcase-lambda (`(,event . ,matcher))
+                       (hook event matcher "--notice"))
+                     (gemini-companion-client-tool-hooks client))
+             (list (hook before tools "--call"))
+             (mapcar (lambda (event) (hook event tools "--hook")) after)))))))
 
 (defun gemini-companion-tools--answers-file (client)
   "Return the name of the file by which Emacs answers permissions of CLIENT."
@@ -618,6 +633,9 @@ KIND is one of these:
 `turn'        A hook reports an `:event' of a turn.
 `permission'  A hook reports what the CLI asks.
 `ended'       A hook reports that the question of the CLI has ended.
+`called'      A tool of a CLI begins or ends; `:open' tells if one runs.
+`shared'      The server asks which files of a work tree may be stored.
+`wrote'       The server reports what was written while tools ran.
 `rename'      The model asks to rename a symbol.
 Others        See `gemini-companion-lookup'.
 FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
@@ -635,6 +653,19 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
        (gemini-companion-permission-ask facts (car texts) answer))
       ('ended
        (gemini-companion-permission-progressed facts)
+       (funcall answer nil))
+      ('called
+       (gemini-companion-shell-called (plist-get facts :open))
+       (funcall answer nil))
+      ('shared
+       (gemini-companion-shell-shared (json-parse-string (car texts)) answer))
+      ('wrote
+       (gemini-companion-shell-wrote
+        (or (gemini-companion-tools--session facts)
+            (let ((client (plist-get facts :client)))
+              (list :id (concat "?" client) :client client)))
+        facts
+        (json-parse-string (car texts) :null-object nil :false-object 'unknown))
        (funcall answer nil))
       ('rename
        (if gemini-companion-context-paused
@@ -773,6 +804,7 @@ paused, or the project is excluded" title)
     (gemini-companion-tools--write-extension)
     (gemini-companion-tools--watch-rules t)
     (gemini-companion-part-start 'errors)
+    (gemini-companion-part-start 'shell)
     (gemini-companion-part-start 'keys)
     (gemini-companion-part-start 'permission)
     (gemini-companion-part-start 'rename)
@@ -786,6 +818,7 @@ paused, or the project is excluded" title)
   (gemini-companion-plan-forget)
   (gemini-companion-part-stop 'keys)
   (gemini-companion-server-call 'tools-update nil)
+  (gemini-companion-part-stop 'shell)
   (gemini-companion-part-stop 'errors))
 
 ;;;; Commands

@@ -221,7 +221,9 @@ but not merged yet."
 
 (defun gemini-companion-changes--follow (edit event)
   "Record what EDIT has written, if that is the EVENT, and update its changes."
-  (when (eq event 'written)
+  (when (and (eq event 'written)
+             ;; A deleted file has no lines to mark.
+             (null (gemini-companion-edit-deleted-modes edit)))
     (setq gemini-companion-changes--unrecorded
           (append (remq edit gemini-companion-changes--unrecorded) (list edit)))
     (gemini-companion-changes--record-all)))

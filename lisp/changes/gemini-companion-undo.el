@@ -89,6 +89,9 @@ For the value, see `gemini-companion-changes-see'."
          (unsaved (gemini-companion-revert-unsaved file)))
     (when-let*
         ((why (cond
+               ((gemini-companion-edit-deleted-modes edit)
+                (and (gemini-companion-text-attributes file)
+                     "exists again; nothing to undo"))
                ((gemini-companion-undo-unwritten edit))
                ((member hunk (gemini-companion-edit-undone edit))
                 "does not contain this change: it is already undone")
@@ -630,6 +633,26 @@ is remote, and later call DONE with nil, or with the problem.
 
 Ask if others have changed lines of the edit; after a yes, only the buffer
 is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
+  (if (gemini-companion-edit-deleted-modes edit)
+      (gemini-companion-undo--deletion edit done)
+    (gemini-companion-undo--lines-or-bytes edit hunk done)))
+
+(defun gemini-companion-undo--deletion (edit done)
+  "Create the file that EDIT has deleted; return a message.
+For DONE, see `gemini-companion-undo-edit'."
+  (gemini-companion-undo-check edit)
+  (gemini-companion-undo-create (gemini-companion-edit-file edit)
+                                (gemini-companion-edit-bytes-before edit)
+                                (gemini-companion-edit-deleted-modes edit)
+                                nil nil)
+  (gemini-companion-file-state-set-reverted edit 'reverted)
+  (when done
+    (funcall done nil))
+  (format "%s was created again" (gemini-companion-edit-name edit)))
+
+(defun gemini-companion-undo--lines-or-bytes (edit hunk done)
+  "Undo what EDIT has changed in its file, which exists, or only its HUNK.
+For DONE and the value, see `gemini-companion-undo-edit'."
   (gemini-companion-undo--notice edit)
   (let* ((buffer (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))
          ;; The text is read before the checks: the file may be replaced meanwhile.

@@ -88,6 +88,8 @@ vim voice"))
   (gemini-companion-client-silent-modes '("auto_edit" "yolo"))
   (gemini-companion-client-review-hook '(BeforeTool . "write_file|replace"))
   (gemini-companion-client-inquiry-hook '(BeforeTool . "ask_user"))
+  (gemini-companion-client-call-hooks
+   '((BeforeTool AfterTool) . "run_shell_command|^mcp_(?!emacs_)"))
   (gemini-companion-client-plan-files
    ;; The components are the project and, in most versions, the session.
    '("tmp/*/*/plans/*.md" "tmp/*/plans/*.md"))

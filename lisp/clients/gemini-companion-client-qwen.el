@@ -88,6 +88,9 @@ voice workflows"))
      (UserPromptSubmit) (Stop) (Notification)))
   (gemini-companion-client-silent-modes '("auto" "auto-edit" "yolo"))
   (gemini-companion-client-review-hook '(PreToolUse . "write_file|edit"))
+  (gemini-companion-client-call-hooks
+   '((PreToolUse PostToolUse PostToolUseFailure)
+     . "run_shell_command|^mcp__(?!emacs__)"))
   (gemini-companion-client-reviews-in-terminal-p t)
   (gemini-companion-client-permission-hook
    '(PermissionRequest

@@ -216,6 +216,12 @@ ANSWERS is a list of lists of strings, (HEADER ANSWER...): the short name of
 a question, and the choices or the text of the user.  Return nil for a CLI
 that can only be answered in its terminal.")
 
+(gemini-companion-client--define gemini-companion-client-call-hooks (client)
+  "Return the events before and after a tool of CLIENT that may write files.
+The value is (EVENTS . TOOLS): EVENTS are symbols, the event before the tool
+first; for TOOLS, see `gemini-companion-client-hooks'.  Tools that report their
+edits and tools that only read are left out.  CLIENT must wait for the hooks.")
+
 (gemini-companion-client--define gemini-companion-client-tool-hooks (client)
   "Return hooks for tools and prompts in the file of hooks of CLIENT.
 The value is an alist, as in `gemini-companion-client-hooks'; for the file, see

@@ -121,6 +121,10 @@ is open.")
   (comments nil :documentation "The comments of the user on it, the last one
 first, `gemini-companion-comment's.  `comment' owns them.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
+  (command nil :documentation "The command or the tool that wrote it, a string, or
+nil for an edit of the CLI.")
+  (deleted-modes nil :documentation "The modes of its file if it has deleted the
+file, or nil.")
   (undone nil :documentation "The hunks that were reverted, in order.")
   (unsaved-proposal nil :documentation "Cons of a time and a text that was not
 written, for `gemini-companion-last-proposal'."))
@@ -164,6 +168,11 @@ The functions must be fast.  An error in a function is only reported.")
 (defun gemini-companion-edits ()
   "Return the recorded edits, oldest first."
   (reverse gemini-companion-edit--all))
+
+(defun gemini-companion-edit-command-text (command)
+  "Return COMMAND, which has written an edit, for one line."
+  (format "`%s'" (truncate-string-to-width (string-replace "\n" " " command)
+                                           40 nil nil t)))
 
 (defun gemini-companion-edits-open (&optional session)
   "Return the edits that await an answer, oldest first.

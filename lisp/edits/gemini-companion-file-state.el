@@ -445,6 +445,38 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
     (gemini-companion-edit-add edit)
     edit))
 
+;; A snapshot has bytes, which no CLI has read.
+(defun gemini-companion-file-state-record-bytes
+    (session file before after command modes)
+  "Record that COMMAND of SESSION has made AFTER of BEFORE in FILE.
+BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
+deleted, which had MODES.  Do nothing if an edit has reported that write."
+  (unless (gemini-companion-file-state--reported-p file after)
+    (let* ((edit (gemini-companion-edit-make
+                  :id (gensym) :session session :file file :command command
+                  :decision 'unreviewed :reported t :file-state 'written
+                  :deleted-modes (and (null after) modes)))
+           (content (gemini-companion-edit-texts-content
+                     edit (or before 'none)
+                     (decode-coding-string (or after "") 'utf-8-unix)))
+           (text (decode-coding-string (or after "")
+                                       (gemini-companion-content-coding content))))
+      (setf (gemini-companion-edit-content edit) content
+            (gemini-companion-edit-proposed edit) text
+            (gemini-companion-edit-after edit) text)
+      (gemini-companion-edit-add edit)
+      (when after
+        (gemini-companion-edit-texts-record-format edit))
+      (gemini-companion-edit-notify edit 'written))))
+
+(defun gemini-companion-file-state--reported-p (file bytes)
+  "Return non-nil if the last edit of FILE was written, and has made BYTES."
+  (when-let* ((edit (car (gemini-companion-edits-of-file
+                          (gemini-companion-text-true-name file)))))
+    (and bytes
+         (gemini-companion-edit-written-p edit)
+         (gemini-companion-file-state--text-in-file edit bytes))))
+
 (defun gemini-companion-file-state--reported-content (edit now before after)
   "Return the content of the file of EDIT before the write that a CLI reports.
 NOW is its content after that.  For BEFORE and AFTER, see

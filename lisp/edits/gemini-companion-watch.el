@@ -302,6 +302,10 @@ or after a change of the watches."
 
 ;;;; Writes by Emacs
 
+(defvar gemini-companion-watch-writing-functions nil
+  "Functions called with a file and a symbol when Emacs writes or deletes it.
+The symbol is `before' or `after'.  The saves of a buffer have hooks of Emacs.")
+
 (defmacro gemini-companion-watch-writing (file &rest body)
   "Evaluate BODY, which writes FILE, and record that as a write by Emacs.
 Return the value of BODY."
@@ -309,9 +313,12 @@ Return the value of BODY."
   (let ((name (make-symbol "name")))
     `(let ((,name ,file))
        (gemini-companion-watch-detect ,name)
+       (run-hook-with-args 'gemini-companion-watch-writing-functions ,name 'before)
        ;; After a failure, Emacs has written the old bytes again.
        (unwind-protect (progn ,@body)
-         (gemini-companion-watch-wrote ,name)))))
+         (gemini-companion-watch-wrote ,name)
+         (run-hook-with-args 'gemini-companion-watch-writing-functions
+                             ,name 'after)))))
 
 (defun gemini-companion-watch-wrote (file &optional bytes)
   "Record that this Emacs has just written FILE.

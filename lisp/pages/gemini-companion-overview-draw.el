@@ -700,16 +700,25 @@ omitted."
             (gemini-companion-changes-file-new record)
             "new file")
        (and (null record) (gemini-companion-edit-new-p edit) "new file")
+       (and (gemini-companion-edit-deleted-modes edit)
+            (if (gemini-companion-text-attributes path)
+                "was deleted, exists again"
+              "deleted"))
        (if record
            (seq-some #'gemini-companion-changes-conversion-text left)
          (gemini-companion-edit-texts-conversion edit))
        (gemini-companion-overview-draw--one-of row)
        (gemini-companion-overview-draw--partly-undone row)
        (gemini-companion-overview-draw--also row)
+       (and (gemini-companion-edit-command edit)
+            (concat "written by "
+                    (gemini-companion-edit-command-text
+                     (gemini-companion-edit-command edit))))
        (gemini-companion-edit-problem edit)
        (and (eq 'automatic (gemini-companion-edit-decision edit))
             (gemini-companion-edit-rule edit))
        (and (memq (gemini-companion-edit-file-state edit) '(written reverted unsaved))
+            (null (gemini-companion-edit-deleted-modes edit))
             (not (gemini-companion-text-attributes path))
             "deleted or renamed since"))))))
 

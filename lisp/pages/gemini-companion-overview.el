@@ -772,9 +772,11 @@ If one of them cannot be undone, none is."
   "Undo EDIT as a whole, or its HUNK if that is non-nil, if the user agrees."
   (let* ((file (gemini-companion-edit-file edit))
          (new (gemini-companion-edit-new-p edit))
+         (deleted (gemini-companion-edit-deleted-modes edit))
          (hunk (and (not new) hunk)))
     (gemini-companion-undo-check edit hunk)
-    (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
+    (when (y-or-n-p (format (cond (deleted "%s was deleted; create it again? ")
+                                  (new "%s was new; delete it? ")
                                   (hunk "Undo this change of %s%s? ")
                                   (t "Undo the edit of %s%s? "))
                             (gemini-companion-edit-name edit)
@@ -782,7 +784,7 @@ If one of them cannot be undone, none is."
                                 " in its unsaved buffer"
                               ", and save")))
       ;; Visit the file before undoing, so that an undo in its buffer restores the edit.
-      (unless (or new
+      (unless (or new deleted
                   ;; Visiting it may ask for a password.
                   (find-file-name-handler file 'insert-file-contents)
                   ;; Tramp would block Emacs.

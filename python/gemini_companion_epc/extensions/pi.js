@@ -35,6 +35,7 @@ const CHECK = 100;
 const TAKEN = 5000;
 
 const TOOLS = ["edit", "write"];
+const READING_TOOLS = ["read", "grep", "find", "ls"];
 // That of the names of our tools for the model.
 const PREFIX = "emacs_";
 
@@ -149,6 +150,17 @@ export default function (pi) {
     sent = context;
     const content = `<editor name="Emacs">\n${context}\n</editor>`;
     return { message: { customType: "emacs-context", content, display: false } };
+  });
+
+  // What other tools write
+
+  const writes = (name) => !TOOLS.includes(name) && !READING_TOOLS.includes(name) && !name.startsWith(PREFIX);
+  const callOf = ({ toolCallId, toolName, input }) => ({ id: toolCallId, name: String(input?.command ?? toolName).slice(0, 2000) });
+  pi.on("tool_call", async (event) => {
+    if (writes(event.toolName)) await companion?.report("called", callOf(event));
+  });
+  pi.on("tool_result", async (event) => {
+    if (writes(event.toolName)) await companion?.report("returned", callOf(event));
   });
 
   // Questions of the model

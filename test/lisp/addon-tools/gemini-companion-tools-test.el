@@ -76,6 +76,10 @@ quit, whether to unlink them by t or nil."
       (should (= (length allowed) (how-many "^\\[\\[rule\\]\\]" (point-min))))
       (nreverse allowed))))
 
+(defun gemini-companion-tools-test-sorted (alist)
+  "Return ALIST sorted by its keys, which are strings."
+  (sort (copy-sequence alist) (lambda (one other) (string< (car one) (car other)))))
+
 (ert-deftest gemini-companion-tools-links-and-unlinks-each-cli ()
   :tags '(pure)
   (gemini-companion-tools-test-with-home
@@ -91,22 +95,28 @@ quit, whether to unlink them by t or nil."
       (should (equal '("gemini" "qwen" "copilot")
                      (seq-filter #'gemini-companion-tools-linked-p
                                  (gemini-companion-cli-installed))))
-      ;; Copilot CLI refuses what a hook before a tool fails at, so that there is
-      ;; one only for tools that ask the user.
+      ;; Copilot CLI refuses what a hook before a tool fails at, so that its line
+      ;; never fails.
       (let ((hooks (gemini-companion-client-settings-get
                     (expand-file-name ".copilot/hooks/gemini-companion.json")
                     '("hooks"))))
-        (should (equal '(("notification") ("preToolUse" . "ask_user|exit_plan_mode")
-                         ("postToolUse" . "ask_user|exit_plan_mode")
-                         ("userPromptSubmitted"))
-                       (mapcar (pcase-lambda (`(,event . ,hooks))
-                                 (should (string-suffix-p
-                                          "|| echo {}"
-                                          (cdr (assoc "bash" (aref hooks 0)))))
-                                 (cons event (cdr (assoc "matcher" (aref hooks 0)))))
-                               hooks))))
+        (should (equal '(("notification" nil)
+                         ("postToolUse" "ask_user|exit_plan_mode"
+                          "bash|powershell|.+-.+")
+                         ("preToolUse" "ask_user|exit_plan_mode" "bash|powershell|.+-.+")
+                         ("userPromptSubmitted" nil))
+                       (gemini-companion-tools-test-sorted
+                        (mapcar (pcase-lambda (`(,event . ,hooks))
+                                 (cons event
+                                       (seq-map (lambda (hook)
+                                                  (should (string-suffix-p
+                                                           "|| echo {}"
+                                                           (cdr (assoc "bash" hook))))
+                                                  (cdr (assoc "matcher" hook)))
+                                                hooks)))
+                               hooks)))))
       ;; An event has all its hooks.
-      (should (equal ["write_file|replace" "ask_user"]
+      (should (equal ["write_file|replace" "run_shell_command|^mcp_(?!emacs_)" "ask_user"]
                      (seq-into
                       (seq-map (lambda (hook) (cdr (assoc "matcher" hook)))
                                (gemini-companion-client-settings-get

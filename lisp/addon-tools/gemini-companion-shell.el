@@ -1,0 +1,227 @@
+;;; gemini-companion-shell.el --- What the tools of CLIs write  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A shell command of a CLI writes files without a report.  The server takes a snapshot
+;; of the work tree before and after each call of a tool, and sends the contents of the
+;; files that differ.  What Emacs has saved meanwhile is the user's; the rest is
+;; recorded as written without review, by the command.
+;;
+;; The server asks which files are shared before it stores them.
+
+;;; Code:
+
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-file-state)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-part)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'map)
+
+;;;; State
+
+(defconst gemini-companion-shell--slice 0.01
+  "Seconds for which Emacs answers about files at a time.")
+
+(defconst gemini-companion-shell--limit 1
+  "Seconds after which Emacs has answered about as many files as it could.")
+
+(defvar gemini-companion-shell--open nil
+  "Non-nil while a tool of a CLI is running.")
+
+(defvar gemini-companion-shell--saves nil
+  "What Emacs has saved while tools are running, the last save first.
+An alist from true names of files to conses (BEFORE . AFTER) of bytes.")
+
+;;;; Shared files
+
+(defun gemini-companion-shell-shared (files answer)
+  "Call ANSWER with which of FILES, a vector of absolute names, are shared.
+The value is a plist of `:shared' and `:hidden', lists of indices in FILES.  The
+files are checked in slices; those for which there was no time are in neither
+list."
+  (gemini-companion-shell--check files 0 nil nil (float-time) answer))
+
+(defun gemini-companion-shell--check (files index shared hidden since answer)
+  "Check FILES from INDEX on, and call ANSWER at the end or in time.
+SHARED and HIDDEN are the indices so far, and SINCE is when this began; see
+`gemini-companion-shell-shared'."
+  (let ((start (float-time)))
+    (while (and (< index (length files))
+                (< (- (float-time) start) gemini-companion-shell--slice))
+      (if (gemini-companion-privacy-name-hidden-p (aref files index))
+          (push index hidden)
+        (push index shared))
+      (setq index (1+ index)))
+    (if (and (< index (length files))
+             (< (- start since) gemini-companion-shell--limit))
+        (run-at-time 0 nil #'gemini-companion-shell--check
+                     files index shared hidden since answer)
+      (funcall answer (list :shared shared :hidden hidden)))))
+
+;;;; Saves of the user
+
+(defun gemini-companion-shell-called (open)
+  "Record whether a tool is running: OPEN is non-nil if one is."
+  (setq gemini-companion-shell--open open)
+  (unless open
+    (setq gemini-companion-shell--saves nil)))
+
+;; Emacs also writes files when the user undoes a change.
+(defun gemini-companion-shell--writing (file when)
+  "Record what FILE has as Emacs writes it, while a tool is running.
+WHEN is `before' or `after' the write."
+  (when gemini-companion-shell--open
+    (let ((name (gemini-companion-text-true-name file))
+          (bytes (gemini-companion-shell--bytes file)))
+      (if (eq when 'before)
+          (push (list name bytes) gemini-companion-shell--saves)
+        (when-let* ((save (assoc name gemini-companion-shell--saves)))
+          (setcdr (cdr save) bytes))))))
+
+(defun gemini-companion-shell--bytes (file)
+  "Return the bytes of FILE, or nil if it has none that can be kept."
+  (and (gemini-companion-edit-texts-keepable-p file)
+       (ignore-error file-error (gemini-companion-text-bytes file))))
+
+(defun gemini-companion-shell--before-save ()
+  "Record what the file of this buffer has before a save."
+  (when buffer-file-name
+    (gemini-companion-shell--writing buffer-file-name 'before)))
+
+(defun gemini-companion-shell--after-save ()
+  "Record what Emacs has saved."
+  (when buffer-file-name
+    (gemini-companion-shell--writing buffer-file-name 'after)))
+
+(defun gemini-companion-shell--steps (file before after)
+  "Return what tools have made of FILE, a list of (BEFORE . AFTER) in order.
+FILE is a true name.  It had BEFORE, and then AFTER; both are bytes, or nil
+without a file.  What Emacs has saved in between is left out."
+  (let ((saves (gemini-companion-shell--saves-between file before after))
+        (steps nil))
+    (pcase-dolist (`(,old . ,new) saves)
+      (unless (equal before old)
+        (push (cons before old) steps))
+      (setq before new))
+    (unless (equal before after)
+      (push (cons before after) steps))
+    (nreverse steps)))
+
+(defun gemini-companion-shell--saves-between (file before after)
+  "Return what Emacs saved in FILE from BEFORE to AFTER, a list of (OLD . NEW).
+A save at either end may not belong to the snapshots: leave out those that have
+led to BEFORE, and those that have come after AFTER."
+  (let ((saves (mapcar #'cdr (seq-filter (lambda (save) (equal file (car save)))
+                                         (reverse gemini-companion-shell--saves)))))
+    (unless (equal before (car (car saves)))
+      (when-let* ((last (seq-position saves before (lambda (save bytes)
+                                                     (equal bytes (cdr save))))))
+        (setq saves (nthcdr (1+ last) saves))))
+    (unless (equal after (cdr (car (last saves))))
+      (when-let* ((first (seq-position saves after (lambda (save bytes)
+                                                     (equal bytes (car save))))))
+        (setq saves (seq-take saves first))))
+    saves))
+
+;;;; Records
+
+(defun gemini-companion-shell-wrote (session facts changes)
+  "Record what SESSION has written: CHANGES, a vector.
+Each one is a vector [NAME BEFORE AFTER MODES-BEFORE MODES-AFTER]: the name
+relative to the `:root' of FACTS, two files with the contents, which are read
+and deleted, and the modes as in git.  A content is nil without a file, and
+`unknown' if it is lost."
+  (let ((left-out (plist-get facts :left-out)))
+    (seq-doseq (change changes)
+      (unless (gemini-companion-shell--record session facts change)
+        (push (aref change 0) left-out)))
+    (gemini-companion-shell--announce session facts (length changes) left-out)))
+
+(defun gemini-companion-shell--record (session facts change)
+  "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
+Return nil if it is no change of a text."
+  (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes] change)
+               (file (expand-file-name name (plist-get facts :root)))
+               (before (gemini-companion-shell--content before))
+               (after (gemini-companion-shell--content after)))
+    (when (and (seq-every-p #'gemini-companion-shell--text-p (list before after))
+               (seq-every-p #'gemini-companion-shell--plain-p
+                            (list old-modes new-modes))
+               (not (equal before after)))
+      (pcase-dolist (`(,old . ,new)
+                     (gemini-companion-shell--steps
+                      (gemini-companion-text-true-name file) before after))
+        (gemini-companion-file-state-record-bytes
+         session file old new (plist-get facts :command)
+         (logand old-modes #o777)))
+      (gemini-companion-revert file)
+      t)))
+
+(defun gemini-companion-shell--content (content)
+  "Return the bytes in the file CONTENT, which is deleted, or nil or `unknown'."
+  (if (not (stringp content))
+      content
+    (unwind-protect
+        (condition-case nil
+            (gemini-companion-text-bytes content)
+          (file-error 'unknown))
+      (ignore-error file-error
+        (delete-file content)))))
+
+(defun gemini-companion-shell--text-p (bytes)
+  "Return non-nil if BYTES are those of a text, or nil."
+  (or (null bytes)
+      (and (stringp bytes)
+           (not (string-search "\0" bytes)))))
+
+(defun gemini-companion-shell--plain-p (modes)
+  "Return non-nil if MODES are those of a regular file in git, or 0."
+  (memq modes '(#o100644 #o100755 0)))
+
+(defun gemini-companion-shell--announce (session facts count left-out)
+  "Display what SESSION has written that is not recorded, by FACTS.
+COUNT is the number of files whose contents have arrived, and LEFT-OUT are names
+of files that are not recorded, relative to the root."
+  (when-let* ((text (gemini-companion-shell--unrecorded facts count left-out)))
+    (gemini-companion-idle-announce
+     (format "%s (%s): %s"
+             (gemini-companion-session-title session)
+             (gemini-companion-edit-command-text (plist-get facts :command))
+             text))))
+
+(defun gemini-companion-shell--unrecorded (facts count left-out)
+  "Return which writes are not recorded, or nil.
+For FACTS, COUNT and LEFT-OUT, see `gemini-companion-shell--announce'."
+  (pcase-let (((map :problem (:count written) :by-git) facts))
+    (cond ((not (member problem '(nil "")))
+           (format "what it wrote is not recorded: %s" problem))
+          ((< count written)
+           (format "%d files written, too many to record" written))
+          (left-out
+           (format "not recorded, as not a text or too large: %s"
+                   (string-join left-out ", ")))
+          ((< 0 by-git)
+           (format "%d files changed by git to another commit" by-git)))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'shell)))
+  "Record what Emacs writes while a tool of a CLI is running."
+  '((before-save-hook gemini-companion-shell--before-save 100)
+    (after-save-hook gemini-companion-shell--after-save -100)
+    (gemini-companion-watch-writing-functions gemini-companion-shell--writing 0)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'shell)))
+  "Forget what Emacs has saved."
+  (gemini-companion-shell-called nil))
+
+(provide 'gemini-companion-shell)
+;;; gemini-companion-shell.el ends here

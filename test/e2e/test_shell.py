@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the shell commands of real CLIs write is recorded, and can be undone."""
+
+import subprocess
+from pathlib import Path
+
+from harness.emacs import Emacs, lisp
+from harness.model import call, say
+from harness.needs import needs_pi
+from harness.qwen import stays_connected
+from harness.wait import eventually
+from harness.world import World
+from test_rules import linked
+from test_tools import link
+
+from test_permissions import linked_copilot
+
+OLD = b"one\r\ntwo\r\nl\xe9\r\n"
+NEW = OLD.replace(b"two", b"zwei")
+COMMAND = (
+    "sed -i s/two/zwei/ b.txt c.txt; echo new >new.txt; rm gone.sh; echo SECRET >.env"
+)
+NAMES = ["b.txt", "c.txt", "gone.sh", "new.txt"]
+
+
+def git(world: World, *arguments: str) -> str:
+    identity = "-c", "user.name=a", "-c", "user.email=a@b"
+    command = ["git", *identity, "-C", str(world.project), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def repository(world: World) -> None:
+    """Make files, and commit them."""
+    for name in NAMES[:3]:
+        world.file(name, OLD).chmod(0o755)
+    world.file(".env", "OLD\n")
+    git(world, "add", "-A")
+    git(world, "commit", "-qm", "x")
+
+
+def edits(emacs: Emacs) -> list[str]:
+    """Return the names of the written files, each with the command."""
+    value = emacs.value(
+        """(mapcar (lambda (edit)
+                     (concat (gemini-companion-edit-name edit) ": "
+                             (gemini-companion-edit-command edit)))
+                   (gemini-companion-edits))"""
+    )
+    return sorted(value)
+
+
+def has(file: Path, content: bytes) -> None:
+    eventually(lambda: file.exists() and file.read_bytes() == content, file.name)
+
+
+def undo_all(emacs: Emacs) -> None:
+    emacs.eval(
+        """(progn (require 'gemini-companion-undo)
+                  (dolist (edit (gemini-companion-edits))
+                    (gemini-companion-undo-edit edit)))"""
+    )
+
+
+def is_recorded_and_undone(world: World, emacs: Emacs) -> None:
+    """Check what COMMAND has written, and undo it."""
+    b, c, gone, new = (world.project / name for name in NAMES)
+    emacs.holds("(= 4 (length (gemini-companion-edits)))")
+    assert edits(emacs) == [f"{name}: {COMMAND}" for name in NAMES]
+    assert b.read_bytes() == c.read_bytes() == NEW
+    assert not gone.exists()
+    undo_all(emacs)
+    for file in (b, c, gone):
+        has(file, OLD)
+        assert file.stat().st_mode & 0o777 == 0o755
+    assert not new.exists()
+    assert git(world, "status", "--short") == " M .env\n"
+
+
+def test_gemini_cli(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    repository(world)
+    emacs.eval(f"(progn (find-file {lisp(world.project / 'b.txt')}) nil)")
+    cli.is_free(call("run_shell_command", command=COMMAND, description="Do it"))
+    is_recorded_and_undone(world, emacs)
+
+
+def test_qwen_code(world: World) -> None:
+    # It is linked only if it is installed.
+    (world.scratch.home / ".qwen").mkdir(exist_ok=True)
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link(world, emacs)
+    repository(world)
+    cli = world.qwen(tools={"approvalMode": "yolo"})
+    stays_connected(emacs, cli)
+    cli.mark = "[*>]"
+    cli.is_free(
+        call(
+            "run_shell_command",
+            command=COMMAND,
+            description="Do it",
+            is_background=False,
+        )
+    )
+    is_recorded_and_undone(world, emacs)
+
+
+@needs_pi
+def test_pi(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link(world, emacs)
+    repository(world)
+    cli = world.pi()
+    cli.is_free(call("bash", command=COMMAND))
+    is_recorded_and_undone(world, emacs)
+
+
+def test_copilot_cli(world: World) -> None:
+    emacs, cli = linked_copilot(world)
+    repository(world)
+    cli.model.script(call("bash", command=COMMAND, description="Do it"), say("done"))
+    cli.prompt()
+    cli.wait_for(cli.question)
+    cli.answer("Yes")
+    cli.wait_for("done")
+    is_recorded_and_undone(world, emacs)
+
+
+def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    repository(world)
+    mine = world.file("mine.txt", "mine\n")
+    emacs.eval(f"(progn (find-file {lisp(mine)}) nil)")
+    command = (
+        "touch started; while [ ! -e saved ]; do sleep 0.1; done; echo cli >>mine.txt"
+    )
+    cli.model.script(
+        call("run_shell_command", command=command, description="Do it"),
+        say("slow done"),
+    )
+    cli.prompt()
+    eventually((world.project / "started").exists, "started")
+    emacs.eval(
+        """(with-current-buffer "mine.txt" (insert "user\\n") (save-buffer) nil)"""
+    )
+    (world.project / "saved").touch()
+    cli.wait_for("slow done")
+    emacs.holds("""(member "mine.txt" (mapcar #'gemini-companion-edit-name
+                                              (gemini-companion-edits)))""")
+    undo_all(emacs)
+    has(mine, b"user\nmine\n")
