@@ -81,8 +81,9 @@ SLOTS is a plist of its other slots."
         (seq-difference gemini-companion-undone--all undone #'eq)))
 
 (defun gemini-companion-undone--follow (edit event)
-  "If EVENT is that EDIT was written without review, report what it restores.
-The model does not know yet what the user has undone."
+  "Report that EDIT was written without review, if so, over undone changes.
+For EVENT, see `gemini-companion-edit-functions'.  The model does not know yet
+what the user has undone."
   (when (and (eq event 'written)
              (memq (gemini-companion-edit-decision edit) '(automatic unreviewed))
              (seq-some (apply-partially #'gemini-companion-undone--restores-p edit)
@@ -92,7 +93,7 @@ The model does not know yet what the user has undone."
              (gemini-companion-edit-name edit))))
 
 (defun gemini-companion-undone--restores-p (edit undone)
-  "Return non-nil if EDIT adds the lines that UNDONE has removed."
+  "Return non-nil if EDIT has written the lines again that UNDONE removed."
   (let ((lines (string-join (gemini-companion-undone-new undone)))
         (after (gemini-companion-edit-after edit)))
     (and (equal (gemini-companion-edit-file edit) (gemini-companion-undone-path undone))
