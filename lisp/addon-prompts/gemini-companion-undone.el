@@ -50,8 +50,7 @@ this is a member.  The first call loads this file."
        source (if (gemini-companion-edit-p source)
                   source
                 (gemini-companion-changes-file-edit source)))
-    ;; A conversion, as of line ends, is unknown to the model.
-    (dolist (change (seq-remove #'gemini-companion-changes-conversion changes))
+    (dolist (change changes)
       (let ((start (gemini-companion-lines-change-start change))
             (end (gemini-companion-lines-change-end change)))
         (gemini-companion-undone--push

@@ -8,8 +8,8 @@
 ;; What a CLI has written without a review is a change until the user keeps or undoes
 ;; it, over any number of turns.  Each file that a CLI has written has one record, a
 ;; `gemini-companion-changes-file'.  Its weave says which hunk of which edit has written
-;; or removed each line, and its facts say which hunk has converted the line ends and
-;; the coding; see `gemini-companion-weave' and `gemini-companion-facts'.
+;; or removed each line; see `gemini-companion-weave'.  The last newline is part of the
+;; last line.  Line ends, the byte order mark and the coding system are in no record.
 ;;
 ;; A record changes when a CLI writes the file, and when the user keeps hunks, undoes
 ;; hunks, or takes one of these decisions back.  Nothing else is recorded: an update
@@ -31,9 +31,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-facts)
 (require 'gemini-companion-file-state)
-(require 'gemini-companion-format)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
@@ -58,10 +56,9 @@ NAME is its true name, and EDIT is the last edit that was written there."
   (edits nil :documentation "The edits that were written there, last one first.")
   (writes nil :documentation "The `gemini-companion-changes--write's, the last one
 first.")
-  (previous nil :documentation "The version after the last write, and the weave and
-the facts before it, a list.")
+  (previous nil :documentation "The version after the last write, and the weave
+before it, a cons.")
   (weave nil :documentation "The `gemini-companion-weave' of the file.")
-  (facts nil :documentation "The `gemini-companion-facts' of the file.")
   (size 0 :documentation "About how many bytes of memory the record takes.")
   (path nil :documentation "The name of the file if it was renamed in Emacs.")
   (visited nil :documentation "The buffer that visited the file at the last update.")
@@ -90,39 +87,14 @@ overview displays it, to the list of the HUNKS that it consists of."
 (cl-defstruct (gemini-companion-changes-seen
                (:noinline t)
                (:constructor gemini-companion-changes--seen
-                             (key lines format weave facts states))
+                             (key lines weave states))
                (:copier nil))
   "The state of a record for one text of its file.
-LINES are the lines of the text, as the CLI reads them, and FORMAT is its
-`gemini-companion-format'.  WEAVE and FACTS are a look at both, and STATES is
-a table of what is left of each hunk, see `gemini-companion-weave-states'.  KEY
-differs, by `equal', once the text or the record has changed."
-  key lines format weave facts states)
-
-(cl-defstruct (gemini-companion-changes--conversion
-               (:include gemini-companion-weave-change)
-               (:noinline t)
-               (:constructor gemini-companion-changes--conversion
-                             (hunks edits from to &aux (start 0) (end 0)))
-               (:copier nil))
-  "The change by which CLIs have converted a file; it has no lines.
-FROM and TO are the `gemini-companion-format's without it and now."
-  from to)
-
-(defun gemini-companion-changes-conversion (change)
-  "Return a cons of the formats without CHANGE and now, or nil if it has lines."
-  (and (gemini-companion-changes--conversion-p change)
-       (cons (gemini-companion-changes--conversion-from change)
-             (gemini-companion-changes--conversion-to change))))
-
-(defun gemini-companion-changes-conversion-text (change)
-  "Return a text about how CHANGE has converted the file, or nil if it has lines."
-  (pcase (gemini-companion-changes-conversion change)
-    (`(,from . ,to)
-     (or (gemini-companion-format-conversion from to)
-         (if (gemini-companion-format-open to)
-             "last newline removed"
-           "last newline added")))))
+LINES are the lines of the text, as the CLI reads them.  WEAVE is a look at
+LINES, and STATES is a table of what is left of each hunk, see
+`gemini-companion-weave-states'.  KEY differs, by `equal', once the text or the
+record has changed."
+  key lines weave states)
 
 (defvar gemini-companion-changes--files nil
   "The records of files, in the order in which CLIs first wrote the files.")
@@ -269,15 +241,6 @@ The user has accepted it, in Emacs or in the terminal, or wants no marks."
   (or (eq 'accepted (gemini-companion-edit-status edit))
       (not (eq 'marks gemini-companion-after-write))))
 
-(defun gemini-companion-changes--lines (text)
-  "Return the lines of TEXT for a weave, a vector of strings with newlines.
-Whether the last one has a newline is a fact of the file."
-  (let* ((lines (gemini-companion-lines-split text))
-         (last (1- (length lines))))
-    (unless (or (< last 0) (string-suffix-p "\n" (aref lines last)))
-      (aset lines last (concat (aref lines last) "\n")))
-    lines))
-
 (defun gemini-companion-changes--record (edit)
   "Record what EDIT has written, unless that is recorded already.
 A CLI may report a write that Emacs has already found in the file."
@@ -295,42 +258,36 @@ A CLI may report a write that Emacs has already found in the file."
                             ;; Others have written since, or the user has decided.
                             (gemini-companion-weave-text
                              (gemini-companion-changes-file-weave record))
-                          (gemini-companion-changes--lines before)))
+                          (gemini-companion-lines-split before)))
                    (`(,accepted . ,written) (gemini-companion-changes--written edit))
                    (reviewed (gemini-companion-changes--reviewed-p edit))
                    (shown (gemini-companion-changes--shown
                            edit old (if reviewed accepted (or written accepted))))
                    (weave-before (gemini-companion-changes-file-weave record))
-                   (facts-before (gemini-companion-changes-file-facts record))
                    (`(,weave . ,hunks)
                     (gemini-companion-changes--woven
                      weave-before edit old (or written accepted)
-                     (and reviewed accepted) (seq-mapcat #'cdr shown)))
-                   (facts (gemini-companion-changes--facts-after
-                           record edit weave hunks)))
+                     (and reviewed accepted) (seq-mapcat #'cdr shown))))
         (unless weave-before
           (setf (gemini-companion-changes-file-new record)
                 (gemini-companion-edit-new-p edit)))
         (setf (gemini-companion-changes-file-edit record) edit
               (gemini-companion-changes-file-weave record) weave
-              (gemini-companion-changes-file-facts record) (car facts)
               (gemini-companion-changes-file-size record)
               (+ (gemini-companion-weave-size weave)
                  (gemini-companion-changes--size-of-edits record)))
         (cl-pushnew edit (gemini-companion-changes-file-edits record))
         (push (gemini-companion-changes--write
                edit (gemini-companion-edit-after edit)
-               (append hunks (cdr facts)
-                       (and write (gemini-companion-changes--write-hunks write)))
-               (gemini-companion-changes--with-hunks shown hunks (cdr facts)))
+               (append hunks (and write (gemini-companion-changes--write-hunks write)))
+               (gemini-companion-changes--with-hunks shown hunks))
               (gemini-companion-changes-file-writes record))
         (unless (memq record gemini-companion-changes--files)
           (setq gemini-companion-changes--files
                 (append gemini-companion-changes--files (list record))))
         (gemini-companion-changes--decided record)
         (setf (gemini-companion-changes-file-previous record)
-              (list (gemini-companion-changes-file-version record)
-                    weave-before facts-before))
+              (cons (gemini-companion-changes-file-version record) weave-before))
         (gemini-companion-changes--make-room record)))))
 
 (defun gemini-companion-changes--write-of (record edit)
@@ -342,19 +299,18 @@ A CLI may report a write that Emacs has already found in the file."
   "Restore the state of RECORD before WRITE, and return non-nil.
 If RECORD was set since WRITE, do nothing and return nil."
   (pcase (gemini-companion-changes-file-previous record)
-    ((and `(,version ,weave ,facts)
+    ((and `(,version . ,weave)
           (guard (and (eq write (car (gemini-companion-changes-file-writes record)))
                       (eql version (gemini-companion-changes-file-version record)))))
      (pop (gemini-companion-changes-file-writes record))
-     (setf (gemini-companion-changes-file-weave record) weave
-           (gemini-companion-changes-file-facts record) facts)
+     (setf (gemini-companion-changes-file-weave record) weave)
      t)))
 
 (defun gemini-companion-changes--shown (edit before after)
   "Return the hunks of EDIT that the overview displays, with their regions.
 The value is an alist of lists.  A region is where the lines BEFORE and AFTER
-differ; a hunk of only the byte order mark or the last newline has none.  The
-value is nil if the hunks are unknown, or not those between BEFORE and AFTER."
+differ; a hunk of only the byte order mark has none.  The value is nil if the
+hunks are unknown, or not those between BEFORE and AFTER."
   (unless (gemini-companion-edit-open-p edit)
     (let ((shown (mapcar (lambda (hunk)
                            (cons hunk (gemini-companion-changes--regions
@@ -398,14 +354,11 @@ by line ends that the CLI does not see."
                (substring after new
                           (index (gemini-companion-hunk-new-end hunk) after)))))))
 
-(defun gemini-companion-changes--with-hunks (shown hunks facts)
+(defun gemini-companion-changes--with-hunks (shown hunks)
   "Return SHOWN with lists of hunks in place of regions.
-HUNKS begin with the hunks of the regions, in order.  A hunk without lines gets
-the hunks FACTS."
+HUNKS begin with the hunks of the regions, in order."
   (mapcar (pcase-lambda (`(,hunk . ,regions))
-            (cons hunk (if regions
-                           (mapcar (lambda (_) (pop hunks)) regions)
-                         facts)))
+            (cons hunk (mapcar (lambda (_) (pop hunks)) regions)))
           shown))
 
 (defun gemini-companion-changes--woven (weave edit before after accepted regions)
@@ -430,27 +383,6 @@ the lines that were written, record an error, and begin a new weave."
   (cl-loop for edit in (gemini-companion-changes-file-edits record)
            sum (cl-loop for text in (gemini-companion-edit-strings edit)
                         sum (string-bytes text))))
-
-(defun gemini-companion-changes--facts-after (record edit weave hunks)
-  "Return the facts of RECORD after EDIT, and its hunks of facts, a cons.
-WEAVE is the weave of RECORD after EDIT, whose HUNKS have lines."
-  (let* ((marks (eq 'marks gemini-companion-after-write))
-         (before (gemini-companion-content-format
-                  (gemini-companion-edit-content edit)))
-         (after (gemini-companion-edit-format edit))
-         ;; No review shows a conversion, so accepting the edit does not keep it.
-         (hunk (gemini-companion-weave-hunk-of-edit edit (length hunks) (not marks)))
-         (last (gemini-companion-weave-hunk-at-end weave))
-         (used nil))
-    (cons (gemini-companion-facts-write
-           (or (gemini-companion-changes-file-facts record)
-               (gemini-companion-facts-start before))
-           before after
-           (lambda (fact)
-             (if (and (eq fact 'open) (memq last hunks))
-                 last
-               (setq used hunk))))
-          (and used (list used)))))
 
 (defun gemini-companion-changes--decided (record)
   "Record that a write, or a decision of the user, has changed RECORD."
@@ -501,13 +433,15 @@ it."
               ((null (gemini-companion-changes--write-of record edit)))
               (last (gemini-companion-changes--last record edit)))
     (gemini-companion-edit-texts-set-removed
-     edit (gemini-companion-content-of-lines (car last) (cdr last)))))
+     edit (gemini-companion-content-of-lines
+           last (gemini-companion-edit-format
+                 (gemini-companion-changes-file-edit record))))))
 
 (defun gemini-companion-changes--last (record edit)
-  "Return the last known lines of the file of RECORD before EDIT, with the format.
-The value is a cons.  The lines are those of the last look at the file; but what
+  "Return the last known lines of the file of RECORD before EDIT.
+They are those of the last look at the file; but what
 EDIT has written may have been seen already."
-  (let* ((written (gemini-companion-changes--lines (gemini-companion-edit-after edit)))
+  (let* ((written (gemini-companion-lines-split (gemini-companion-edit-after edit)))
          (seen (seq-find
                 (lambda (seen)
                   (pcase (gemini-companion-changes-seen-key seen)
@@ -515,20 +449,17 @@ EDIT has written may have been seen already."
                      (not (equal written (gemini-companion-changes-seen-lines seen))))))
                 (gemini-companion-changes-file-seen record))))
     (if seen
-        (cons (gemini-companion-changes-seen-lines seen)
-              (gemini-companion-changes-seen-format seen))
-      (cons (gemini-companion-weave-text (gemini-companion-changes-file-weave record))
-            (gemini-companion-facts-format
-             (gemini-companion-changes-file-facts record))))))
+        (gemini-companion-changes-seen-lines seen)
+      (gemini-companion-weave-text (gemini-companion-changes-file-weave record)))))
 
 (defun gemini-companion-changes--written (edit)
   "Return the lines that EDIT has written, as its file has them.
 The value is a cons of these lines and nil.  If the user has accepted other
 lines than the file has, since the CLI or a formatter has changed them, it is a
 cons of the accepted lines and the lines of the file."
-  (let* ((lines (gemini-companion-changes--lines (gemini-companion-edit-after edit)))
+  (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
          (content (gemini-companion-edit-texts-now edit))
-         (now (and content (gemini-companion-changes--lines
+         (now (and content (gemini-companion-lines-split
                             (gemini-companion-content-text content)))))
     (cond ((or (null now) (equal lines now)) (list lines))
           ((not (gemini-companion-changes--alone-p edit)) (list lines))
@@ -599,18 +530,17 @@ BUFFER is nil.  Return nil if that text cannot be read."
   (let ((key (gemini-companion-changes--key record buffer)))
     (or (cl-find key (gemini-companion-changes-file-seen record)
                  :key #'gemini-companion-changes-seen-key :test #'equal)
-        (pcase (gemini-companion-changes--now record buffer)
-          (`(,lines . ,format)
-           (let ((seen (gemini-companion-changes-see record lines format key)))
-             (setf (gemini-companion-changes-file-seen record)
-                   (cons seen
-                         (cl-remove-if
-                          (lambda (other)
-                            (let ((there (car (gemini-companion-changes-seen-key other))))
-                              (or (eq buffer there)
-                                  (and there (not (buffer-live-p there))))))
-                          (gemini-companion-changes-file-seen record))))
-             seen))))))
+        (when-let* ((lines (gemini-companion-changes--now record buffer))
+                    (seen (gemini-companion-changes-see record lines key)))
+          (setf (gemini-companion-changes-file-seen record)
+                (cons seen
+                      (cl-remove-if
+                       (lambda (other)
+                         (let ((there (car (gemini-companion-changes-seen-key other))))
+                           (or (eq buffer there)
+                               (and there (not (buffer-live-p there))))))
+                       (gemini-companion-changes-file-seen record))))
+          seen))))
 
 (defun gemini-companion-changes--key (record buffer)
   "Return the key of the `gemini-companion-changes-seen' of RECORD in BUFFER."
@@ -622,33 +552,30 @@ BUFFER is nil.  Return nil if that text cannot be read."
                     buffer-file-coding-system))
           (gemini-companion-watch-stamp (gemini-companion-changes-path record)))))
 
-(defun gemini-companion-changes-see (record lines format &optional key)
-  "Return the `gemini-companion-changes-seen' of RECORD in LINES with FORMAT.
-KEY is its key."
-  (let* ((weave (gemini-companion-weave-look
-                 (gemini-companion-changes-file-weave record) lines))
-         (facts (gemini-companion-facts-look
-                 (gemini-companion-changes-file-facts record) format))
-         (states (gemini-companion-weave-states weave)))
-    ;; The state of a hunk with lines is the state of its lines.
-    (maphash (lambda (hunk state)
-               (unless (gethash hunk states)
-                 (puthash hunk state states)))
-             (gemini-companion-facts-states facts))
-    (gemini-companion-changes--seen key lines format weave facts states)))
+(defun gemini-companion-changes-see (record lines &optional key)
+  "Return the `gemini-companion-changes-seen' of RECORD in LINES; KEY is its key.
+A newline that others, such as `require-final-newline', have added at the end or
+removed there is no change of the last line."
+  (let* ((known (gemini-companion-changes-file-weave record))
+         (last (1- (length lines)))
+         (text (gemini-companion-weave-text known))
+         (known-last (and (<= 0 last) (< 0 (length text)) (aref text (1- (length text))))))
+    (when (and known-last
+               (equal (string-remove-suffix "\n" known-last)
+                      (string-remove-suffix "\n" (aref lines last))))
+      (setq lines (copy-sequence lines))
+      (aset lines last known-last))
+    (let ((weave (gemini-companion-weave-look known lines)))
+      (gemini-companion-changes--seen key lines weave
+                                      (gemini-companion-weave-states weave)))))
 
 (defun gemini-companion-changes--in (record buffer seen)
   "Return the changes of RECORD in SEEN, the text of BUFFER or of its file."
-  (let* ((changes (gemini-companion-weave-changes
-                   (gemini-companion-changes-seen-weave seen)))
-         (conversion (gemini-companion-changes--converted
-                      (gemini-companion-changes-seen-facts seen) changes)))
+  (let ((changes (gemini-companion-weave-changes
+                  (gemini-companion-changes-seen-weave seen))))
     (dolist (change changes)
       (gemini-companion-changes--sort-edits record change))
     (gemini-companion-changes-set-visited record buffer changes)
-    (when conversion
-      (gemini-companion-changes--sort-edits record conversion)
-      (push conversion changes))
     changes))
 
 (defun gemini-companion-changes-set-visited (record buffer changes)
@@ -676,26 +603,6 @@ is how it was read."
              (not (unencodable-char-position 0 (length line) visited nil line)))
         line
       (gemini-companion-edit-texts-as-visited edit line))))
-
-(defun gemini-companion-changes--converted (facts changes)
-  "Return the change by which CLIs have converted a file with FACTS, or nil.
-Omit conversions by hunks of CHANGES, which have lines."
-  (when-let* ((hunks (seq-difference
-                      (gemini-companion-facts-hunks facts)
-                      (seq-mapcat #'gemini-companion-weave-change-hunks changes)
-                      #'eq)))
-    (gemini-companion-changes--conversion-by facts hunks)))
-
-(defun gemini-companion-changes--conversion-by (facts hunks)
-  "Return the change by which HUNKS have converted a file with FACTS, or nil."
-  (let ((from (gemini-companion-facts-format
-               (gemini-companion-facts-set-undone facts hunks t)))
-        (to (gemini-companion-facts-format facts)))
-    (unless (equal from to)
-      (gemini-companion-changes--conversion
-       hunks (seq-uniq (mapcar #'gemini-companion-weave-hunk-edit (reverse hunks))
-                       #'eq)
-       from to))))
 
 (defun gemini-companion-changes-update-buffer (&optional buffer)
   "Compute the changes of the file of BUFFER again, if it has a record.
@@ -750,28 +657,25 @@ CLI converted it."
             (gemini-companion-changes-file-edits record)))
 
 (defun gemini-companion-changes--now (record buffer)
-  "Return a cons of the current lines of the file of RECORD, and their format.
-The lines are as the CLI reads them, from BUFFER, which visits the file, or from
-the file if BUFFER is nil.  Return nil if the file cannot be read."
-  (let ((edit (gemini-companion-changes-file-edit record)))
-    (if buffer
-        (with-current-buffer buffer
-          (let ((text (gemini-companion-revert-text buffer))
-                (visited (gemini-companion-edit-texts-visited-coding edit)))
-            (cons (if visited
-                      (gemini-companion-changes-lines-of-content
-                       (gemini-companion-changes-content-with
-                        record (encode-coding-string text visited)))
-                    (gemini-companion-changes--lines text))
-                  (gemini-companion-format-of-buffer buffer))))
-      (when-let* ((content (gemini-companion-changes--content record)))
-        (cons (gemini-companion-changes-lines-of-content content)
-              (gemini-companion-content-format content))))))
+  "Return the current lines of the file of RECORD, decoded as by the CLI.
+They are from BUFFER, which visits the file, or from the file if BUFFER is nil.
+Return nil if the file cannot be read."
+  (if buffer
+      (with-current-buffer buffer
+        (let ((text (gemini-companion-revert-text buffer))
+              (visited (gemini-companion-edit-texts-visited-coding
+                        (gemini-companion-changes-file-edit record))))
+          (if visited
+              (gemini-companion-changes-lines-of-content
+               (gemini-companion-changes-content-with
+                record (encode-coding-string text visited)))
+            (gemini-companion-lines-split text))))
+    (when-let* ((content (gemini-companion-changes--content record)))
+      (gemini-companion-changes-lines-of-content content))))
 
 (defun gemini-companion-changes-lines-of-content (content)
-  "Return the lines of CONTENT, as they are displayed, a vector.
-All of them have a newline."
-  (gemini-companion-changes--lines (gemini-companion-content-text-shown content)))
+  "Return the lines of CONTENT, as they are displayed, a vector."
+  (gemini-companion-lines-split (gemini-companion-content-text-shown content)))
 
 ;;;; What is left of edits
 
@@ -825,11 +729,14 @@ buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
                        (memq edit (gemini-companion-changes-file-edits record)))
              (cons 'reverted all))))
      (new '(written))
-     ;; The edit has changed nothing, or its hunks are unknown.
-     ((null all)
-      ;; The file was deleted, and is there again.
-      (and (memq (gemini-companion-edit-file-state edit) '(reverted deleted))
-           '(written)))
+     ;; The edit has changed nothing but line ends, a byte order mark or the coding
+     ;; system, or its hunks are unknown.
+     ((null (gemini-companion-changes--write-hunks write))
+      (let ((bytes (gemini-companion-edit-texts-bytes edit)))
+        (cond ((null bytes) nil)
+              ((equal bytes (gemini-companion-edit-bytes-before edit))
+               (cons 'reverted all))
+              ((gemini-companion-edit-texts-in-file-p edit) '(written)))))
      ((null seen) nil)
      ((not (eq undone 'all)) (cons 'written undone))
      ((and unsaved
@@ -882,8 +789,8 @@ the weave; see `gemini-companion-lines-follower'.  Return nil unless LINES, a
 vector, is the current text of the file of RECORD."
   (when-let* ((text (gemini-companion-changes-text record))
               ((equal lines (gemini-companion-lines-split text)))
-              (now (car (gemini-companion-changes--now
-                         record (gemini-companion-changes-buffer record))))
+              (now (gemini-companion-changes--now
+                    record (gemini-companion-changes-buffer record)))
               ((length= now (length lines)))
               (old-lines (gemini-companion-weave-text
                           (gemini-companion-changes-file-weave record))))
@@ -951,18 +858,12 @@ list of new changes, which have the hunks of these edits."
     (if (null seen)
         changes
       (let ((parts (gemini-companion-weave-changes-without
-                    (gemini-companion-changes-seen-weave seen) own))
-            (conversion (and (seq-some #'gemini-companion-changes-conversion changes)
-                             (gemini-companion-changes--conversion-by
-                              (gemini-companion-changes-seen-facts seen) own))))
+                    (gemini-companion-changes-seen-weave seen) own)))
         (dolist (part parts)
           ;; A hunk that a later hunk has overwritten has no line of its own there.
           (setf (gemini-companion-weave-change-hunks part) own)
           (gemini-companion-changes--sort-edits record part))
         (gemini-companion-changes-set-visited record buffer parts)
-        (when conversion
-          (gemini-companion-changes--sort-edits record conversion)
-          (push conversion parts))
         parts))))
 
 ;;;; What was decided
@@ -988,8 +889,7 @@ The value is a list of `gemini-companion-weave-decided's, in order; the edits of
 each begin with the last one.  Elements of one turn do not overlap.  Lines in or
 beside a change that is left are omitted."
   (when-let* ((look (gemini-companion-changes--current-weave record)))
-    (let* ((left (seq-remove #'gemini-companion-changes-conversion
-                             (gemini-companion-changes-file-known record)))
+    (let* ((left (gemini-companion-changes-file-known record))
            (edit (gemini-companion-changes-file-edit record))
            (buffer (gemini-companion-changes-buffer record))
            (all (seq-remove
@@ -1085,17 +985,6 @@ Return nil if it was accepted before it was written: then it stays kept."
 
 ;;;; Undoing
 
-(defun gemini-companion-changes-with-end (text was format)
-  "Return TEXT with a newline at its end as FORMAT has it.
-WAS is the previous text: a last line that was there without one, and is last no
-more, has one already."
-  (let ((open (gemini-companion-format-open format))
-        (now (not (string-suffix-p "\n" text))))
-    (cond ((or (string-empty-p text) (eq (and open t) now)) text)
-          (open (string-remove-suffix "\r" (string-remove-suffix "\n" text)))
-          ((string-search "\r\n" was) (concat text "\r\n"))
-          (t (concat text "\n")))))
-
 (defun gemini-companion-changes-back-p (record hunks)
   "Return non-nil if one of the undone HUNKS of RECORD is in the file again.
 This happens if its CLI has written the same text again."
@@ -1142,8 +1031,7 @@ Undoing the other hunks does nothing, so taking it back restores none of them."
   "Record that the user has undone HUNKS of RECORD, and update its changes.
 SEEN is the `gemini-companion-changes-seen' of the previous text."
   (gemini-companion-changes--set-undone
-   record hunks t (gemini-companion-changes-seen-lines seen)
-   (gemini-companion-changes-seen-format seen))
+   record hunks t (gemini-companion-changes-seen-lines seen))
   (gemini-companion-changes-update record)
   (gemini-companion-changes--set-states
    record (gemini-companion-changes-buffer record)))
@@ -1155,42 +1043,22 @@ known."
   (when-let* ((lines (if bytes
                          (gemini-companion-changes-lines-of-content
                           (gemini-companion-changes-content-with record bytes))
-                       (car (gemini-companion-changes--now
-                             record (gemini-companion-changes-buffer record))))))
-    (gemini-companion-changes--set-undone record hunks nil lines nil))
+                       (gemini-companion-changes--now
+                        record (gemini-companion-changes-buffer record)))))
+    (gemini-companion-changes--set-undone record hunks nil lines))
   (gemini-companion-changes-update record)
   (gemini-companion-changes--set-states
    record (gemini-companion-changes-buffer record)))
 
-(defun gemini-companion-changes-without (record changes lines)
-  "Return LINES, the current lines of RECORD's file, with CHANGES undone.
-CHANGES are some of the last update.  The last line of the value has a newline
-if the file would have one."
-  (let* ((without (gemini-companion-lines-without changes lines))
-         (last (1- (length without)))
-         (open (gemini-companion-format-open
-                (gemini-companion-facts-format
-                 (gemini-companion-facts-set-undone
-                  (gemini-companion-changes-file-facts record)
-                  (seq-mapcat #'gemini-companion-weave-change-hunks changes) t)))))
-    (when (and open (<= 0 last))
-      (aset without last (string-remove-suffix "\n" (aref without last))))
-    without))
-
-(defun gemini-companion-changes--set-undone (record hunks undone lines format)
-  "Record that HUNKS of RECORD are UNDONE, or not any more, in LINES with FORMAT.
+(defun gemini-companion-changes--set-undone (record hunks undone lines)
+  "Record that HUNKS of RECORD are UNDONE, or not any more, in LINES.
 If UNDONE is `again', Emacs has undone them, and LINES are those after that."
   (setf (gemini-companion-changes-file-weave record)
         (funcall (pcase undone
                    ('nil #'gemini-companion-weave-restore)
                    ('again #'gemini-companion-weave-undo-again)
                    (_ #'gemini-companion-weave-undo))
-                 (gemini-companion-changes-file-weave record) hunks lines)
-        (gemini-companion-changes-file-facts record)
-        (gemini-companion-facts-set-undone
-         (gemini-companion-facts-look
-          (gemini-companion-changes-file-facts record) format)
-         hunks undone))
+                 (gemini-companion-changes-file-weave record) hunks lines))
   (gemini-companion-changes--decided record))
 
 (defun gemini-companion-changes-note (record hunks undone)
@@ -1206,7 +1074,7 @@ BUFFER visits its file, or is nil."
               (now (gemini-companion-changes--now record buffer)))
     (pcase-dolist (`(,undone . ,hunks) noted)
       (gemini-companion-changes--set-undone record hunks (and undone 'again)
-                                            (car now) nil)
+                                            now)
       (setf (gemini-companion-changes-file-noted record)
             (butlast (gemini-companion-changes-file-noted record))))))
 
@@ -1229,7 +1097,7 @@ changes left.  The function is added to the local hook, which runs first."
   "Note the lines of the current buffer before the hooks that format it."
   (when-let* ((record (gemini-companion-changes-here))
               (now (gemini-companion-changes--now record (current-buffer))))
-    (setq gemini-companion-changes--saving (cons record (car now)))))
+    (setq gemini-companion-changes--saving (cons record now))))
 
 (defun gemini-companion-changes--after-save ()
   "Attribute to the CLI what hooks have changed in its lines."
@@ -1237,7 +1105,7 @@ changes left.  The function is added to the local hook, which runs first."
     (`(,record . ,before)
      (setq gemini-companion-changes--saving nil)
      (when-let* (((memq record gemini-companion-changes--files))
-                 (after (car (gemini-companion-changes--now record (current-buffer))))
+                 (after (gemini-companion-changes--now record (current-buffer)))
                  ((not (equal before after)))
                  (weave (gemini-companion-weave-adopt
                          (gemini-companion-changes-file-weave record) before after)))

@@ -82,8 +82,7 @@ The last sign is for terminals that cannot display the other one.")
 
 (defun gemini-companion-marks-kind (change)
   "Return the kind of CHANGE: `added', `changed' or `removed'."
-  (cond ((gemini-companion-changes-conversion change) 'changed)
-        ((null (gemini-companion-lines-change-lines change)) 'added)
+  (cond ((null (gemini-companion-lines-change-lines change)) 'added)
         ((= (gemini-companion-lines-change-start change)
             (gemini-companion-lines-change-end change))
          'removed)

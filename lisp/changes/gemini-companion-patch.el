@@ -82,8 +82,8 @@ texts were not recorded are omitted."
    for changes = (and text (gemini-companion-changes-update record))
    when changes
    collect (let ((before (gemini-companion-lines-join
-                          (gemini-companion-changes-without
-                           record changes (gemini-companion-lines-split text)))))
+                          (gemini-companion-lines-without
+                           changes (gemini-companion-lines-split text)))))
              (gemini-companion-patch--make-file
               :name (gemini-companion-changes-file-name record)
               :before (unless (and (gemini-companion-changes-file-new record)

@@ -27,7 +27,6 @@
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-edit-hunks)
-(require 'gemini-companion-facts)
 (require 'gemini-companion-format)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
@@ -76,10 +75,9 @@ too large."
 (defun gemini-companion-undo--see (record bytes)
   "Return what the file of RECORD has of it when it has BYTES.
 For the value, see `gemini-companion-changes-see'."
-  (let ((content (gemini-companion-changes-content-with record bytes)))
-    (gemini-companion-changes-see
-     record (gemini-companion-changes-lines-of-content content)
-     (gemini-companion-content-format content))))
+  (gemini-companion-changes-see
+   record (gemini-companion-changes-lines-of-content
+           (gemini-companion-changes-content-with record bytes))))
 
 ;;;; Whether an edit can be undone
 
@@ -135,12 +133,14 @@ The value is a verb phrase."
     ('unsaved "is already undone, but not saved yet")
     ('reverted "is already undone")
     ('deleted "is already deleted")
+    ((guard (gemini-companion-edit-texts-in-file-p edit)) nil)
     ((guard (not (or (null (gemini-companion-edit-bytes-before edit))
                      (condition-case nil
                          (gemini-companion-edit-hunks edit)
                        (error t)))))
-     "was not changed by this edit")
-    ((guard (gemini-companion-edit-texts-in-file-p edit)) nil)
+     (if (gemini-companion-edit-texts-conversion edit)
+         "has changed since; this edit has changed no lines, only its format"
+       "was not changed by this edit"))
     ((or 'unwritten 'dismissed) "was not written")))
 
 ;;;; The file of a buffer
@@ -280,34 +280,25 @@ The value is a verb phrase about the file."
 (defun gemini-companion-undo-in-buffer (record changes)
   "Undo CHANGES, some of those of RECORD at the last update, in its buffer.
 That is the current buffer.  If it had no unsaved text, write its file, and
-return non-nil.  Line ends stay, unless a conversion is undone; if undoing a
-conversion is impossible, signal an error after undoing the rest."
-  (let ((seen (gemini-companion-changes-seen record (current-buffer)))
-        (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
-        (lines (gemini-companion-lines-split
-                (gemini-companion-revert-text (current-buffer)))))
-    (pcase-let ((`(,why ,texts ,old ,new)
+return non-nil.  Line ends, byte order mark and coding system stay."
+  (let* ((seen (gemini-companion-changes-seen record (current-buffer)))
+         (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+         (text (gemini-companion-revert-text (current-buffer))))
+    (pcase-let ((`(,texts ,old ,new)
                  (gemini-companion-undo--change
-                  record hunks t changes
-                  (gemini-companion-undo--format-without seen hunks)
-                  (seq-some #'gemini-companion-changes-conversion changes)
+                  record hunks t (gemini-companion-lines-undo-in-text changes text)
                   'save)))
       (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
-                          lines)
+                          (gemini-companion-lines-split text))
       (gemini-companion-changes-set-undone record hunks seen)
       (gemini-companion-changes-decided 'undone record hunks
                                         :before old :after new :texts texts)
-      (when why
-        (user-error "%s %s"
-                    (gemini-companion-edit-name
-                     (gemini-companion-changes-file-edit record))
-                    why))
       (and new t))))
 
 (defun gemini-companion-undo-in-file (record changes)
   "Undo CHANGES, some of those of RECORD at the last update, in its file.
 No buffer visits it.  Return nil, and change nothing, if a buffer is needed: to
-convert the file, to read or write it by a handler, or to ask."
+read or write the file by a handler, or to ask."
   (let* ((file (gemini-companion-changes-path record))
          (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
          (seen (gemini-companion-changes-seen record nil))
@@ -321,15 +312,11 @@ convert the file, to read or write it by a handler, or to ask."
     (when (and text
                ;; Lines that come back would be in another coding system.
                (equal text (gemini-companion-content-text-shown old))
-               (not (seq-some #'gemini-companion-changes-conversion changes))
                (equal old (gemini-companion-content-encoded old text))
                (equal (gemini-companion-changes-seen-lines seen)
                       (gemini-companion-changes-lines-of-content old)))
       (let ((new (gemini-companion-content-encoded
-                  old
-                  (gemini-companion-changes-with-end
-                   (gemini-companion-lines-undo-in-text changes text) text
-                   (gemini-companion-undo--format-without seen hunks)))))
+                  old (gemini-companion-lines-undo-in-text changes text))))
         (when (gemini-companion-content-known-p new)
           (let ((before (gemini-companion-content-bytes old))
                 (after (gemini-companion-content-bytes new)))
@@ -341,53 +328,29 @@ convert the file, to read or write it by a handler, or to ask."
                                               :before before :after after)
             t))))))
 
-(defun gemini-companion-undo--format-without (seen hunks)
-  "Return the format of the text of SEEN without HUNKS."
-  (gemini-companion-facts-format
-   (gemini-companion-facts-set-undone
-    (gemini-companion-changes-seen-facts seen) hunks t)))
-
-(defun gemini-companion-undo--change (record hunks undone changes format converts save)
-  "Make CHANGES in the current buffer, which undo HUNKS of RECORD.
-If UNDONE is nil, CHANGES restore HUNKS; CHANGES may be a text for the whole
-buffer instead.  FORMAT is the format of the file after that; CONVERTS is
-non-nil if it differs from the current format.  If SAVE is non-nil, and the
-buffer has no unsaved text, write the file.  An undo of Emacs takes all of this
-back.  Return a list: why the file cannot be converted, a phrase, or nil; a cons
-of the texts before and after, if nothing was converted; and if the file was
-written, its bytes before and after.  If CHANGES only convert the file, and that
-is impossible, signal an error and change nothing."
+(defun gemini-companion-undo--change (record hunks undone new-text save)
+  "Make NEW-TEXT the text of the current buffer, to undo HUNKS of RECORD.
+If UNDONE is nil, NEW-TEXT has HUNKS again.  If SAVE is non-nil, and the buffer
+has no unsaved text, write the file.  An undo of Emacs takes all of this back.
+Return a list: a cons of the texts before and after, and if the file was
+written, its bytes before and after."
   (gemini-companion-revert-lock)
   (undo-boundary)
-  (let ((group (prepare-change-group))
-        (old (and save (gemini-companion-undo--saved-bytes)))
-        (text (gemini-companion-revert-text (current-buffer)))
-        (why nil)
-        (new nil))
+  (let* ((group (prepare-change-group))
+         (old (and save (gemini-companion-undo--saved-bytes)))
+         (text (gemini-companion-revert-text (current-buffer)))
+         (new nil))
     (activate-change-group group)
-    (gemini-companion-revert-replace-text
-     (if (stringp changes)
-         changes
-       (gemini-companion-changes-with-end
-        (gemini-companion-lines-undo-in-text changes text) text format)))
-    (when (and converts
-               (setq why (gemini-companion-format-convert-buffer format))
-               (seq-every-p #'gemini-companion-changes-conversion changes))
-      (cancel-change-group group)
-      (user-error "%s %s"
-                  (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
-                  why))
-    (setq new (and old (null why) (gemini-companion-undo--save old)))
+    (gemini-companion-revert-replace-text new-text)
+    (setq new (and old (gemini-companion-undo--save old)))
     (gemini-companion-undo--mark-saved)
     (gemini-companion-undo--push-entry record hunks undone old new)
     (accept-change-group group)
     ;; A single undo takes back the text and the decision.
     (undo-amalgamate-change-group group)
     (undo-boundary)
-    (append (list why
-                  (unless converts
-                    (cons text (gemini-companion-revert-text (current-buffer)))))
-            (and new (list old new)))))
+    (cons (cons text (gemini-companion-revert-text (current-buffer)))
+          (and new (list old new)))))
 
 ;;;; Decisions taken back
 
@@ -469,7 +432,7 @@ A remote file is written later.  For HUNKS and UNDONE, see
 For HUNKS, UNDONE and the value, see `gemini-companion-undo-turn'."
   (with-current-buffer buffer
     (let ((seen (gemini-companion-changes-seen record buffer)))
-      (gemini-companion-undo--change record hunks undone text nil nil 'save)
+      (gemini-companion-undo--change record hunks undone text 'save)
       (gemini-companion-undo--turned record hunks undone seen)
       t)))
 
@@ -489,13 +452,8 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
                                  #'gemini-companion-weave-changes-without
                                #'gemini-companion-weave-changes-with)
                              (gemini-companion-changes-seen-weave seen) hunks))
-           (mixed (seq-find #'gemini-companion-weave-change-mixed changes))
-           (facts (gemini-companion-changes-seen-facts seen))
-           (format (gemini-companion-facts-format
-                    (gemini-companion-facts-set-undone facts hunks undone)))
-           (converts (not (gemini-companion-format-same-p
-                           (gemini-companion-facts-format facts) format))))
-      (when (or changes converts
+           (mixed (seq-find #'gemini-companion-weave-change-mixed changes)))
+      (when (or changes
                 ;; A later hunk may have changed all of these lines.
                 (seq-some (lambda (hunk)
                             (eq (if undone 'superseded 'undone)
@@ -516,8 +474,11 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
                         (gemini-companion-edit-name
                          (gemini-companion-changes-file-edit record)))))
         (gemini-companion-changes-set-visited record buffer changes)
-        (gemini-companion-undo--change record hunks undone changes format converts
-                                       (null mixed))
+        (gemini-companion-undo--change
+         record hunks undone
+         (gemini-companion-lines-undo-in-text
+          changes (gemini-companion-revert-text buffer))
+         (null mixed))
         (gemini-companion-undo--turned record hunks undone seen)
         t))))
 
@@ -615,11 +576,8 @@ NOW is the `gemini-companion-undo--text' before the undo.  HUNKS are the hunks
 of the record of the file to undo, and CHANGES are the changes of NOW.  TEXT is
 the text after the undo, a string, or bytes, or nil if the file is to be
 deleted.
-CONFLICT is the number of the first line that others have changed, or nil.
-CONVERTED is a text about how others have converted the file, or nil."
-  edit hunk now hunks changes text conflict converted
-  (format nil :documentation "The `gemini-companion-format' of the lines after the
-undo, or nil if the file gets other bytes.")
+CONFLICT is the number of the first line that others have changed, or nil."
+  edit hunk now hunks changes text conflict
   (modes nil :documentation "The modes of the file before, if it is to be deleted.")
   (texts nil :documentation "The texts of the buffer before and after, a cons, if only
 the buffer was changed."))
@@ -672,19 +630,15 @@ For DONE and the value, see `gemini-companion-undo-edit'."
 (defun gemini-companion-undo--planned (edit hunk now)
   "Return the `gemini-companion-undo--plan' to undo EDIT, or its HUNK, in NOW.
 Signal an error if that is impossible."
-  (let* ((whole (gemini-companion-undo--whole-p edit hunk))
-         (bytes (gemini-companion-undo--text-bytes now))
-         (new (gemini-companion-edit-new-p edit))
-         (converted (and whole bytes
-                         (gemini-companion-edit-bytes-before edit)
-                         (gemini-companion-undo--converted edit bytes))))
+  (let ((bytes (gemini-companion-undo--text-bytes now))
+        (new (gemini-companion-edit-new-p edit)))
     (cond
      ((or new
           (and (or (null hunk)
                    (equal (list hunk) (gemini-companion-edit-hunks edit)))
                bytes
                (gemini-companion-edit-bytes-before edit)
-               (null converted)
+               (gemini-companion-undo--format-kept-p edit bytes)
                (gemini-companion-edit-texts-in-file-p edit)))
       ;; If edits change A to B, B to C and C to B, undoing the first undoes all three.
       (let ((hunks (gemini-companion-changes-since edit)))
@@ -698,8 +652,7 @@ Signal an error if that is impossible."
 undo this edit by hand"
                   (gemini-companion-edit-name edit)))
      (t
-      (gemini-companion-undo--planned-lines edit hunk now whole
-                                            (and (stringp converted) converted))))))
+      (gemini-companion-undo--planned-lines edit hunk now)))))
 
 (defun gemini-companion-undo--changes (edit now hunks)
   "Return the changes that undo HUNKS in the text NOW of EDIT's file."
@@ -711,71 +664,45 @@ undo this edit by hand"
      (gemini-companion-undo--text-buffer now) changes)
     changes))
 
-(defun gemini-companion-undo--converted (edit bytes)
-  "Return how others have converted the file of EDIT, which has BYTES, or nil.
-The value is a text for the user, or t if only the newline at the end differs.
-If the file has the format from before the edit, undoing converts nothing."
-  (let ((before (gemini-companion-content-format
-                 (gemini-companion-edit-content edit)))
-        (written (gemini-companion-edit-format edit))
-        (now (gemini-companion-content-format
-              (gemini-companion-edit-texts-with edit bytes))))
-    (unless (or (gemini-companion-format-same-p before now)
-                (gemini-companion-format-same-p written now))
-      (or (and (gemini-companion-format-conversion before now)
-               (gemini-companion-format-conversion written now))
-          t))))
+(defun gemini-companion-undo--format-kept-p (edit bytes)
+  "Return non-nil if BYTES have the format in which EDIT has written its file.
+Otherwise, others have converted the file, which stays so."
+  (null (gemini-companion-format-conversion
+         (gemini-companion-edit-format edit)
+         (gemini-companion-content-format
+          (gemini-companion-edit-texts-with edit bytes)))))
 
-(defun gemini-companion-undo--planned-lines (edit hunk now whole converted)
+(defun gemini-companion-undo--planned-lines (edit hunk now)
   "Return the plan to undo HUNK of EDIT in the lines of the text NOW.
-If WHOLE is non-nil, nothing is left of EDIT then.  CONVERTED is a text about
-how others have converted the file, which stays so, or nil."
-  (let* ((seen (gemini-companion-undo--text-seen now))
+Line ends, byte order mark and coding system stay."
+  (let* ((whole (gemini-companion-undo--whole-p edit hunk))
          (hunks (or (cdr (gemini-companion-changes-of edit (and (not whole) hunk)))
-                    ;; The CLI has not changed the last newline, although it proposed that.
                     (user-error "%s was not changed by this"
                                 (gemini-companion-edit-name edit))))
          (changes (gemini-companion-undo--changes edit now hunks))
-         (mixed (seq-find #'gemini-companion-weave-change-mixed changes))
-         (buffer (gemini-companion-undo--text-buffer now))
-         (format (gemini-companion-undo--format-without seen hunks))
-         (text (gemini-companion-changes-with-end
-                (gemini-companion-lines-undo-in-text
-                 changes (gemini-companion-undo--text-text now)
-                 (gemini-companion-undo--as-there edit now changes))
-                (gemini-companion-undo--text-text now)
-                format)))
+         (mixed (seq-find #'gemini-companion-weave-change-mixed changes)))
     (gemini-companion-undo--make-plan
      :edit edit :hunk hunk :now now :hunks hunks :changes changes
      :conflict (and mixed (1+ (gemini-companion-lines-change-start mixed)))
-     :converted converted
-     :format format
      :text
-     (cond (converted text)
-           ((and whole
-                 (gemini-companion-undo--text-bytes now)
-                 (gemini-companion-undo--restored-p edit seen hunks format))
-            (gemini-companion-undo--bytes-before edit now))
-           ((and (null buffer)
-                 (gemini-companion-format-mark format)
-                 (null (coding-system-get (gemini-companion-edit-texts-coding edit)
-                                          :bom))
-                 (not (string-prefix-p "\uFEFF" text)))
-            (concat "\uFEFF" text))
-           (t text)))))
+     (if (and whole (gemini-companion-undo--restored-p edit now hunks))
+         (gemini-companion-undo--bytes-before edit now)
+       (gemini-companion-lines-undo-in-text
+        changes (gemini-companion-undo--text-text now)
+        (gemini-companion-undo--as-there edit now changes))))))
 
-(defun gemini-companion-undo--restored-p (edit seen hunks format)
-  "Return non-nil if SEEN without HUNKS is the file as it was before EDIT.
-FORMAT is the format of the file without HUNKS."
-  (when-let* ((bytes (gemini-companion-edit-bytes-before edit))
-              (record (car (gemini-companion-changes-of edit)))
-              (before (gemini-companion-changes-content-with record bytes)))
-    (and (equal (gemini-companion-changes-lines-of-content before)
+(defun gemini-companion-undo--restored-p (edit now hunks)
+  "Return non-nil if the file NOW without HUNKS is as it was before EDIT."
+  (when-let* ((now-bytes (gemini-companion-undo--text-bytes now))
+              (bytes (gemini-companion-edit-bytes-before edit))
+              (record (car (gemini-companion-changes-of edit))))
+    (and (gemini-companion-undo--format-kept-p edit now-bytes)
+         (equal (gemini-companion-changes-lines-of-content
+                 (gemini-companion-changes-content-with record bytes))
                 (gemini-companion-weave-text-without
-                 (gemini-companion-changes-seen-weave seen) hunks))
-         (eq (gemini-companion-format-open format)
-             (gemini-companion-format-open
-              (gemini-companion-content-format before))))))
+                 (gemini-companion-changes-seen-weave
+                  (gemini-companion-undo--text-seen now))
+                 hunks)))))
 
 (defun gemini-companion-undo--whole-p (edit hunk)
   "Return non-nil if nothing is left of EDIT without HUNK, or HUNK is nil."
@@ -820,17 +747,12 @@ coding systems."
 Without MAY-ASK, the user is not asked, and objects."
   (let* ((edit (gemini-companion-undo--plan-edit plan))
          (name (gemini-companion-edit-name edit))
-         (why (cond
-               ((gemini-companion-undo--plan-conflict plan)
-                (format "line %d has changed since"
-                        (gemini-companion-undo--plan-conflict plan)))
-               ((gemini-companion-undo--plan-converted plan)
-                (format "it has been converted (%s)"
-                        (gemini-companion-undo--plan-converted plan))))))
-    (when why
+         (line (gemini-companion-undo--plan-conflict plan)))
+    (when line
       (unless (and may-ask
-                   (y-or-n-p (format "%s: %s; undo anyway? " name why)))
-        (user-error "%s cannot be undone: %s" name why))
+                   (y-or-n-p (format "%s: line %d has changed since; undo anyway? "
+                                     name line)))
+        (user-error "%s cannot be undone: line %d has changed since" name line))
       ;; The text may have changed while the question was asked.
       (unless (equal (gemini-companion-undo--text-text
                       (gemini-companion-undo--plan-now plan))
@@ -853,25 +775,16 @@ The buffer is not saved: there the user sees the lines of both."
        buffer (1- (or (gemini-companion-undo--plan-conflict plan) 1))))))
 
 (defun gemini-companion-undo--in-buffer (plan)
-  "Carry PLAN out in its buffer, without saving, and return a message.
-If the buffer cannot be converted as planned, signal an error after the rest."
-  (let* ((edit (gemini-companion-undo--plan-edit plan))
-         (now (gemini-companion-undo--plan-now plan))
-         (format (gemini-companion-undo--plan-format plan))
-         (converts (gemini-companion-format-conversion
-                    (gemini-companion-changes-seen-format
-                     (gemini-companion-undo--text-seen now))
-                    format))
-         (done (with-current-buffer (gemini-companion-undo--text-buffer now)
-                 (gemini-companion-undo--change
-                  (car (gemini-companion-changes-of edit))
-                  (gemini-companion-undo--plan-hunks plan) t
-                  (gemini-companion-undo--plan-changes plan)
-                  format converts nil))))
-    (setf (gemini-companion-undo--plan-texts plan) (nth 1 done))
-    (prog1 (gemini-companion-undo--end plan)
-      (when (car done)
-        (user-error "%s %s" (gemini-companion-edit-name edit) (car done))))))
+  "Carry PLAN out in its buffer, without saving, and return a message."
+  (with-current-buffer (gemini-companion-undo--text-buffer
+                        (gemini-companion-undo--plan-now plan))
+    (setf (gemini-companion-undo--plan-texts plan)
+          (car (gemini-companion-undo--change
+                (car (gemini-companion-changes-of
+                      (gemini-companion-undo--plan-edit plan)))
+                (gemini-companion-undo--plan-hunks plan) t
+                (gemini-companion-undo--plan-text plan) nil))))
+  (gemini-companion-undo--end plan))
 
 (defun gemini-companion-undo--write (edit old text end done)
   "Make TEXT the text of EDIT's file, now OLD.

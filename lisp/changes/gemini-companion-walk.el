@@ -17,7 +17,6 @@
 (require 'gemini-companion-decision)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-format)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
@@ -79,10 +78,6 @@ Other such commands have the property `scroll-command'.")
 
 (defvar gemini-companion-walk--last-decision nil
   "The last decision that the user had made before this walk, or nil.")
-
-(defvar gemini-companion-walk--at-conversion nil
-  "Non-nil if the walk has gone to the conversion of a file.
-A conversion is at the first line, where another change may be.")
 
 ;;;; Beginning and end
 
@@ -163,18 +158,8 @@ Until then, keys that were typed ahead for further changes insert no text."
 
 (defun gemini-companion-walk--at (changes line)
   "Return the one of CHANGES at LINE, the index of a line, or nil.
-Removed lines are at the line after them, or else at the last line.  A
-conversion is at the first line.  If another change is there, return the
-conversion only if the walk has gone to it."
-  (let ((changes (if (and (= 0 line) (not gemini-companion-walk--at-conversion))
-                     (seq-sort-by (lambda (change)
-                                    (if (gemini-companion-changes-conversion
-                                         change)
-                                        1
-                                      0))
-                                  #'< changes)
-                   changes))
-        (last (save-restriction
+Removed lines are at the line after them, or else at the last line."
+  (let ((last (save-restriction
                 (widen)
                 (save-excursion
                   (goto-char (point-max))
@@ -212,16 +197,9 @@ The changes of RECORD are then not in the text of the buffer."
   "Return non-nil if CHANGE is below LINE, the line of point; if BACK, above it.
 If AT is non-nil, a change on LINE counts."
   (let ((start (gemini-companion-lines-change-start change)))
-    (cond
-     ;; The first line may have two changes: a conversion, and then one of lines.
-     ((and (= 0 line start) (not at))
-      (let ((conversion (gemini-companion-changes-conversion change)))
-        (if back
-            (and conversion (not gemini-companion-walk--at-conversion))
-          (and (not conversion) gemini-companion-walk--at-conversion))))
-     (back (< start line))
-     (at (<= line start))
-     (t (< line start)))))
+    (cond (back (< start line))
+          (at (<= line start))
+          (t (< line start)))))
 
 (defun gemini-companion-walk--next (back &optional at others)
   "Visit the file of the next change, or of the previous one if BACK is non-nil.
@@ -310,8 +288,6 @@ PREFIX and SUFFIX are texts before and after the report."
   (gemini-companion-walk--hide-before)
   (gemini-companion-walk--close-before)
   (gemini-companion-walk--select (gemini-companion-changes-buffer record))
-  (setq gemini-companion-walk--at-conversion
-        (gemini-companion-changes-conversion change))
   (gemini-companion-walk--reveal change)
   (gemini-companion-walk--report
    (concat prefix (gemini-companion-walk--label record change) suffix)))
@@ -327,11 +303,10 @@ PREFIX and SUFFIX are texts before and after the report."
           (gemini-companion-changes-left)
           (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                       'plain)
-          (or (gemini-companion-changes-conversion-text change)
-              (gemini-companion-hunk-lines
-               (- (gemini-companion-lines-change-end change)
-                  (gemini-companion-lines-change-start change))
-               (length (gemini-companion-lines-change-lines change))))))
+          (gemini-companion-hunk-lines
+           (- (gemini-companion-lines-change-end change)
+              (gemini-companion-lines-change-start change))
+           (length (gemini-companion-lines-change-lines change)))))
 
 ;;;; Display
 
@@ -845,15 +820,11 @@ The next command of the walk hides it as well."
     (gemini-companion-walk--close-before)
     (unless shown
       (let ((change (cdr (gemini-companion-walk--here))))
-        (unless (gemini-companion-changes-conversion change)
-          (gemini-companion-walk--show-before change))
+        (gemini-companion-walk--show-before change)
         (gemini-companion-walk--report
-         (pcase (gemini-companion-changes-conversion-text change)
-           ((and text (pred stringp))
-            (concat "Converted: " text))
-           ((guard (null (gemini-companion-lines-change-lines change)))
-            "Nothing was here")
-           (_ "Before the change")))))))
+         (if (gemini-companion-lines-change-lines change)
+             "Before the change"
+           "Nothing was here"))))))
 
 (defun gemini-companion-undo-change ()
   "Undo the change at point in the file, and go to the next one.

@@ -35,7 +35,7 @@
 ;; the text differs are computed; and the lines of one hunk share their marks, from
 ;; which answers are computed once for a run of lines.
 ;;
-;; The last newline, the line ends and the coding are not in a weave.  Two cases are
+;; The line ends, the byte order mark and the coding are not in a weave.  Two cases are
 ;; known to be wrong.  A hunk that only removed lines counts as undone after a stash
 ;; and its pop if a CLI has written in between: the text does not show whether the pop
 ;; or a user has removed these lines again.  And where a CLI writes in another branch
@@ -73,15 +73,6 @@ NUMBER counts the hunks of EDIT from 0.  EDIT is nil for a write of others.
 REVIEWED is non-nil once the user has reviewed the hunk, and `kept' if that was
 after it was written; it is the only slot that is modified."
   edit number reviewed)
-
-(defun gemini-companion-weave-hunk-of-edit (edit number reviewed)
-  "Return a hunk of EDIT that has no lines, with its NUMBER.
-REVIEWED is non-nil if the user has reviewed it."
-  (gemini-companion-weave--hunk edit number reviewed))
-
-(defun gemini-companion-weave-hunk-of-others ()
-  "Return a hunk of others that has no lines."
-  (gemini-companion-weave--hunk nil 0 t))
 
 (cl-defstruct (gemini-companion-weave-mark
                (:noinline t)
@@ -1726,17 +1717,6 @@ does not have.  LOW and HIGH limit the range.  The value is a cons."
     (while (and (< to high) (beside-p to))
       (setq to (1+ to)))
     (cons from to)))
-
-(defun gemini-companion-weave-hunk-at-end (weave)
-  "Return the hunk that wrote the last line of WEAVE, or removed a line after it.
-Return nil if that was not a hunk of an edit."
-  (cl-loop for p downfrom (1- (length (gemini-companion-weave-lines weave))) to 0
-           for marks = (gemini-companion-weave--marks
-                        (aref (gemini-companion-weave-lines weave) p))
-           for mark = (gemini-companion-weave--decider marks)
-           when (and mark (gemini-companion-weave--edit mark))
-           return (gemini-companion-weave--hunk-of mark)
-           until (gemini-companion-weave--there-p marks)))
 
 (defun gemini-companion-weave-conflicts (look hunks)
   "Return those of HUNKS that cannot be undone in LOOK without a question.

@@ -704,9 +704,9 @@ omitted."
             (if (gemini-companion-text-attributes path)
                 "was deleted, exists again"
               "deleted"))
-       (if record
-           (seq-some #'gemini-companion-changes-conversion-text left)
-         (gemini-companion-edit-texts-conversion edit))
+       (seq-some #'gemini-companion-edit-texts-conversion
+                 (seq-filter #'gemini-companion-edit-written-p
+                             (gemini-companion-overview-row-edits row)))
        (gemini-companion-overview-draw--one-of row)
        (gemini-companion-overview-draw--partly-undone row)
        (gemini-companion-overview-draw--also row)
@@ -912,8 +912,7 @@ that the diff does not have are inserted at its end."
 
 (defun gemini-companion-overview-draw-lines-before (row now)
   "Return the lines NOW of the file of ROW without the changes of its turn."
-  (gemini-companion-changes-without
-   (gemini-companion-overview-row-record row)
+  (gemini-companion-lines-without
    (gemini-companion-overview-draw--in-order
     (append (gemini-companion-overview-row-left row)
             (seq-remove (lambda (change)
@@ -922,7 +921,7 @@ that the diff does not have are inserted at its end."
    now))
 
 (defun gemini-companion-overview-draw--in-order (changes)
-  "Return CHANGES in the order of their lines; a conversion comes first."
+  "Return CHANGES in the order of their lines."
   (seq-sort (lambda (a b)
               (let ((first (gemini-companion-lines-change-start a))
                     (second (gemini-companion-lines-change-start b)))
@@ -953,7 +952,6 @@ if they are there without it."
   (let ((pieces nil))
     (cl-loop for change in (gemini-companion-overview-row-left row)
              for number from 0
-             unless (gemini-companion-changes-conversion change)
              do (setq pieces
                       (append (gemini-companion-overview-draw--pieces-of-change
                                change now others (cons 'left number))
@@ -1024,7 +1022,6 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
             (with-temp-buffer
               (gemini-companion-overview-draw--insert-diff
                row old new pieces others unfolded)
-              (gemini-companion-overview-draw--insert-conversion row)
               (gemini-companion-overview-draw--insert-comments row now before)
               (buffer-string))))))))
 
@@ -1093,19 +1090,6 @@ the value of the text property `gemini-companion-overview-change'."
                                 (list 'gemini-companion-hunk hunk
                                       'gemini-companion-overview-change mark))))
         (setq position next)))))
-
-(defun gemini-companion-overview-draw--insert-conversion (row)
-  "Insert a line at the beginning for the conversion of the file of ROW."
-  (when-let* ((number (seq-position (gemini-companion-overview-row-left row) nil
-                                    (lambda (change _)
-                                      (gemini-companion-changes-conversion change))))
-              (change (nth number (gemini-companion-overview-row-left row))))
-    (goto-char (point-min))
-    (insert (propertize (format "Converted: %s\n"
-                                (gemini-companion-changes-conversion-text change))
-                        'face 'gemini-companion-fold
-                        'gemini-companion-overview-change (cons 'left number)))
-    (put-text-property (point-min) (1+ (point-min)) 'gemini-companion-change t)))
 
 (provide 'gemini-companion-overview-draw)
 ;;; gemini-companion-overview-draw.el ends here

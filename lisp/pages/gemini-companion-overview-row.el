@@ -477,13 +477,6 @@ If changes are left, new files that are empty belong to that."
                     (seq-filter #'gemini-companion-overview-row-empty-p
                                 (gemini-companion-overview-row-files row))))))
 
-(defun gemini-companion-overview-row--sort-key (change)
-  "Return the number by which CHANGE is sorted.
-A conversion comes before a change of the first line."
-  (if (gemini-companion-changes-conversion change)
-      -1
-    (gemini-companion-lines-change-start change)))
-
 (defun gemini-companion-overview-row-groups (row)
   "Return the changes left at or below ROW, a list of (RECORD . CHANGES).
 The file that was written last comes first."
@@ -494,7 +487,7 @@ The file that was written last comes first."
           (if group
               ;; Changes of one file are undone at once, in their order.
               (setcdr group
-                      (seq-sort-by #'gemini-companion-overview-row--sort-key #'<
+                      (seq-sort-by #'gemini-companion-lines-change-start #'<
                                    (append (cdr group)
                                            (gemini-companion-overview-row-left file))))
             (push (cons (gemini-companion-overview-row-record file)

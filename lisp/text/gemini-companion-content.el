@@ -39,14 +39,12 @@ CODING is the coding system in which Emacs read it, or nil."
 
 (defun gemini-companion-content-of-lines (lines format)
   "Return the content of a file that had LINES in FORMAT, which no CLI has read.
-LINES is a vector of strings with newlines."
+LINES is a vector of strings."
   (let* ((coding (or (gemini-companion-format-coding format) 'utf-8))
          (text (gemini-companion-lines-join
                 lines (if (eq 'crlf (gemini-companion-format-ends format))
                           "\r\n"
                         "\n"))))
-    (when (gemini-companion-format-open format)
-      (setq text (string-remove-suffix "\r" (string-remove-suffix "\n" text))))
     (gemini-companion-content-unread
      (encode-coding-string
       (concat (and (gemini-companion-format-mark format) "\uFEFF") text)

@@ -16,9 +16,8 @@
 ;; - lines that were kept, in an edit that was then undone as a whole
 ;; - others' lines, and kept ones, that a CLI had removed, once git has brought back
 ;;   all lines beside, or the line as it was before it was formatted
-;; - all lines of a file, where a CLI could not read some lines and the user resolved a
-;;   conflict with what it has written, or where that left no line of what it has written
-;; - what a CLI converts, or adds, and then takes back itself, which is no change
+;; - all lines of a file, where the user resolved a conflict with what a CLI has written
+;;   and that left no line of what it has written
 ;;
 ;; Each sequence has a seed: GC_SEED, or nothing, and a number from 1 to GC_SEQUENCES.
 
@@ -156,57 +155,10 @@ The value is a list of both."
               (number-sequence 1 (1+ (random 4))) "")
    'utf-8-unix))
 
-(defun gemini-companion-sequences--coding (bytes)
-  "Return the coding system of BYTES, utf-8 or iso-latin-1, with plain ends."
-  (if (memq 'eight-bit (find-charset-string (decode-coding-string bytes 'utf-8-unix)))
-      'iso-latin-1-unix
-    'utf-8-unix))
-
-(defun gemini-companion-sequences--as-first-p (file bytes)
-  "Return non-nil if FILE with BYTES has the format that it had before all.
-A CLI converts it only then: what it converts back is nothing to undo."
-  ;; A file that was removed and written again is as a new one.
-  (and (null (gemini-companion-sequences-file-either file))
-       (equal (gemini-companion-sequences--format-of
-               ;; A CLI writes a new file with plain line ends.
-               (or (gemini-companion-sequences-file-first file) "\n"))
-              (gemini-companion-sequences--format-of bytes))))
-
-(defun gemini-companion-sequences--format-of (bytes)
-  "Return whether BYTES have a mark, CRLF, and no newline at the end, a list."
-  (list (string-prefix-p "\357\273\277" bytes)
-        (and (string-search "\r\n" bytes) t)
-        (not (string-suffix-p "\n" bytes))))
-
-(defun gemini-companion-sequences--read (world file bytes session)
-  "Return BYTES of FILE as they are for the CLI of SESSION in WORLD.
-For Gemini CLI, what is no UTF-8 is U+FFFD; Qwen Code guesses the coding."
-  (if (or (equal "qwen" (plist-get session :client))
-          (eq 'utf-8-unix (gemini-companion-sequences--coding bytes)))
-      bytes
-    ;; Gemini CLI writes all of these lines, also those that the user has removed from
-    ;; unsaved text.
-    (let ((words (gemini-companion-sequences--words bytes)))
-      (cl-callf append (gemini-companion-sequences-world-removed world) words)
-      (cl-callf append (gemini-companion-sequences-file-either file)
-        (seq-difference words (gemini-companion-sequences-file-left file))))
-    (encode-coding-string
-     (replace-regexp-in-string "[\x80-\xff]" "\uFFFD"
-                               (decode-coding-string bytes 'utf-8-unix))
-     'utf-8-unix)))
-
-(defun gemini-companion-sequences--of-cli-p (line)
-  "Return non-nil if a CLI has written LINE, in bytes.
-It may have been unable to read the line that was there."
-  (or (string-prefix-p "c" line)
-      (string-search "\357\277\275" line)))
-
-(defun gemini-companion-sequences--written (world bytes keep converts)
+(defun gemini-companion-sequences--written (world bytes keep)
   "Return BYTES as a CLI of WORLD may have written them.
-It removes only lines whose word is in KEEP, or any if that is t.  If CONVERTS
-is non-nil, it may convert the file."
-  (let* ((coding (gemini-companion-sequences--coding bytes))
-         (mark (string-prefix-p "\357\273\277" bytes))
+It removes only lines whose word is in KEEP, or any if that is t."
+  (let* ((mark (string-prefix-p "\357\273\277" bytes))
          (end (if (string-search "\r\n" bytes) "\r\n" "\n"))
          (open (not (string-suffix-p "\n" bytes)))
          (lines (split-string (string-remove-prefix "\357\273\277" bytes)
@@ -237,32 +189,21 @@ is non-nil, it may convert the file."
                             ;; What only removes lines of a CLI is nothing to undo.
                             (unless (and (= 0 (random 4))
                                          (not (seq-some
-                                               #'gemini-companion-sequences--of-cli-p
+                                               (apply-partially #'string-prefix-p "c")
                                                (seq-take (nthcdr i lines) count))))
                               (list (encode-coding-string
                                      (concat (gemini-companion-sequences--new world "c")
                                              end)
-                                     coding)))
+                                     'utf-8-unix)))
                             (nthcdr (+ i count) lines)))))
     (let ((made (apply #'concat (mapcar (lambda (line)
                                           (if (string-suffix-p "\n" line)
                                               line
                                             (concat line end)))
                                         lines))))
-      ;; One in eight converts the line ends.
-      (when (and converts (= 0 (random 8)))
-        (setq made (if (equal end "\r\n")
-                       (string-replace "\r\n" "\n" made)
-                     (string-replace "\n" "\r\n" (string-replace "\r\n" "\n" made)))))
-      (when (if (and converts (= 0 (random 8))) (not open) open)
+      (when open
         (setq made (string-remove-suffix "\r" (string-remove-suffix "\n" made))))
-      (concat (and (if (and converts (not (string-search "\357\277\275" bytes))
-                            (= 0 (random 12)))
-                       (not mark)
-                     mark)
-                   (eq coding 'utf-8-unix)
-                   "\357\273\277")
-              made))))
+      (concat (and mark "\357\273\277") made))))
 
 (defun gemini-companion-sequences--cli-writes (name session bytes how)
   "Let the CLI of SESSION write BYTES to the file NAME, and tell Emacs.
@@ -270,10 +211,8 @@ NAME may be that of a symbolic link.  For HOW, see
 `gemini-companion-sequences--how'."
   (let* ((path (expand-file-name name))
          (before (gemini-companion-sequences--bytes name))
-         (coding (gemini-companion-sequences--coding bytes))
          (decode (lambda (bytes)
-                   (and bytes (gemini-companion-coding-sendable
-                               (decode-coding-string bytes coding)))))
+                   (and bytes (decode-coding-string bytes 'utf-8-unix))))
          (after (funcall decode bytes)))
     (if (eq how 'proposal)
         (progn
@@ -283,10 +222,7 @@ NAME may be that of a symbolic link.  For HOW, see
            name (gemini-companion-text-normalized after) session))
       (gemini-companion-test-write path bytes)
       ;; Auto Revert may be first; it does not revert a buffer whose file is missing.
-      ;; Only the buffer still has what a CLI could not read.
-      (when (and before
-                 (eq coding (gemini-companion-sequences--coding before))
-                 (= 0 (random 2)))
+      (when (and before (= 0 (random 2)))
         (gemini-companion-revert-now path))
       (let ((plain (if (eq how 'plain) #'gemini-companion-text-normalized #'identity)))
         (gemini-companion-file-state-record
@@ -294,15 +230,10 @@ NAME may be that of a symbolic link.  For HOW, see
          (funcall plain after)))
       (gemini-companion-revert-now path))))
 
-(defun gemini-companion-sequences--how (name bytes)
-  "Return by chance how Emacs knows of a write by a CLI to NAME with BYTES.
+(defun gemini-companion-sequences--how ()
+  "Return by chance how Emacs knows of a write by a CLI.
 It is by a `proposal', or a report, `plain' with plain line ends, or `own'."
-  (if (and bytes
-           (eq 'iso-latin-1-unix (gemini-companion-sequences--coding bytes))
-           (let ((buffer (find-buffer-visiting name)))
-             (or (null buffer) (buffer-modified-p buffer))))
-      'proposal
-    (seq-random-elt '(proposal plain own))))
+  (seq-random-elt '(proposal plain own)))
 
 (defun gemini-companion-sequences--merge (file)
   "Merge unsaved text of FILE with what was written; resolve conflicts.
@@ -321,10 +252,9 @@ The user prefers what was unsaved."
             (smerge-keep-upper))
           (let* ((written (gemini-companion-sequences--bytes name))
                  (words (gemini-companion-sequences--words written)))
-            (when (or (string-search "\357\277\275" written)
-                      (null (seq-intersection
-                             words (gemini-companion-sequences--words
-                                    (gemini-companion-text-of-buffer)))))
+            (unless (seq-intersection
+                     words (gemini-companion-sequences--words
+                            (gemini-companion-text-of-buffer)))
               (cl-callf append (gemini-companion-sequences-file-either file)
                 words (gemini-companion-sequences-file-left file))))
           (gemini-companion-changes-update-buffer))))))
@@ -335,7 +265,7 @@ The user prefers what was unsaved."
          (file (and (not (= 0 (random 10))) (seq-random-elt files)))
          (name (and file (gemini-companion-sequences-file-name file)))
          (bytes (and file (gemini-companion-sequences--bytes name)))
-         (how (gemini-companion-sequences--how name bytes)))
+         (how (gemini-companion-sequences--how)))
     (cond
      ((null bytes)
       (unless file
@@ -349,14 +279,12 @@ The user prefers what was unsaved."
       (gemini-companion-sequences--cli-writes
        (if (and (equal name "a") (= 0 (random 2))) "link" name) session
        (gemini-companion-sequences--written
-        world (gemini-companion-sequences--read world file bytes session)
+        world bytes
         (if-let* ((buffer (find-buffer-visiting name))
                   ((buffer-modified-p buffer)))
             (gemini-companion-sequences--words
              (gemini-companion-sequences--text name))
-          t)
-        (and (not (eq how 'plain))
-             (gemini-companion-sequences--as-first-p file bytes)))
+          t))
        how)
       (gemini-companion-sequences--merge file)))
     (list name (plist-get session :id) how bytes
@@ -378,13 +306,14 @@ The user prefers what was unsaved."
       (unless (or buffer (gemini-companion-changes-of-file (file-truename name)))
         (cl-callf append (gemini-companion-sequences-file-either file)
           words (gemini-companion-sequences-file-left file))
-        (setf (gemini-companion-sequences-file-left file) nil
-              (gemini-companion-sequences-file-pure file) nil))
+        (setf (gemini-companion-sequences-file-left file) nil))
+      ;; It keeps the line ends of the new file.
+      (setf (gemini-companion-sequences-file-pure file) nil)
       (delete-file name)
       (gemini-companion-sequences--cli-writes
        name session
        (gemini-companion-sequences--new-file world)
-       (gemini-companion-sequences--how name nil)))
+       (gemini-companion-sequences--how)))
     name))
 
 (defun gemini-companion-sequences--prompt (world session)
@@ -625,9 +554,7 @@ Then all is as before."
                                            'utf-8-unix))))
            (with (funcall words now))
            (without (funcall words (gemini-companion-lines-without
-                                    (seq-remove #'gemini-companion-changes-conversion
-                                                changes)
-                                    now))))
+                                    changes now))))
       (setf (gemini-companion-sequences-file-left file)
             (seq-union (seq-difference (gemini-companion-sequences-file-left file)
                                        (seq-difference without with))
@@ -786,17 +713,17 @@ Questions are answered by ANSWER, by default yes."
 ;;;; Sequences
 
 (defun gemini-companion-sequences--first (world)
-  "Return the bytes of a new file in WORLD, of one of many formats."
+  "Return the bytes of a new file in WORLD.
+Eight of ten are plain: without a mark, with LF, and a newline at the end."
   (let* ((lines (mapcar (lambda (_) (gemini-companion-sequences--new world "b"))
                         (number-sequence 1 (+ 8 (random 8)))))
          (text (concat (string-join lines "\n") "\n")))
-    (pcase (random 7)
+    (pcase (random 25)
       (0 (encode-coding-string text 'utf-8-dos))
       (1 (encode-coding-string text 'utf-8-with-signature-unix))
       (2 (encode-coding-string text 'utf-8-with-signature-dos))
       (3 (encode-coding-string (substring text 0 -1) 'utf-8-unix))
-      (4 (encode-coding-string text 'iso-latin-1-unix))
-      (5 (encode-coding-string (substring text 0 -1) 'utf-8-dos))
+      (4 (encode-coding-string (substring text 0 -1) 'utf-8-dos))
       (_ (encode-coding-string text 'utf-8-unix)))))
 
 (defun gemini-companion-sequences--step (world)
