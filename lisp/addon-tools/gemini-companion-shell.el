@@ -40,6 +40,9 @@
   "What Emacs has saved while tools are running, the last save first.
 An alist from true names of files to conses (BEFORE . AFTER) of bytes.")
 
+(defvar gemini-companion-shell--problems nil
+  "Why what commands write is not recorded, an alist of roots and phrases.")
+
 ;;;; Shared files
 
 (defun gemini-companion-shell-shared (files answer)
@@ -197,11 +200,21 @@ of files that are not recorded, relative to the root."
              (gemini-companion-edit-command-text (plist-get facts :command))
              text))))
 
+(defun gemini-companion-shell--new-problem (facts)
+  "Record the `:problem' in FACTS for their `:root'; return it if it is new."
+  (pcase-let* (((map :root :problem) facts)
+               (problem (and (not (equal "" problem)) problem))
+               (previous (cdr (assoc root gemini-companion-shell--problems))))
+    (setf (alist-get root gemini-companion-shell--problems nil 'remove #'equal)
+          problem)
+    (and (not (equal problem previous)) problem)))
+
 (defun gemini-companion-shell--unrecorded (facts count left-out)
   "Return which writes are not recorded, or nil.
 For FACTS, COUNT and LEFT-OUT, see `gemini-companion-shell--announce'."
-  (pcase-let (((map :problem (:count written) :by-git) facts))
-    (cond ((not (member problem '(nil "")))
+  (pcase-let (((map (:count written) :by-git) facts)
+              (problem (gemini-companion-shell--new-problem facts)))
+    (cond (problem
            (format "what it wrote is not recorded: %s" problem))
           ((< count written)
            (format "%d files written, too many to record" written))
@@ -219,8 +232,18 @@ For FACTS, COUNT and LEFT-OUT, see `gemini-companion-shell--announce'."
     (after-save-hook gemini-companion-shell--after-save -100)
     (gemini-companion-watch-writing-functions gemini-companion-shell--writing 0)))
 
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'shell)) _directory)
+  "Return a finding for each project in which what commands write is not seen."
+  (mapcar (pcase-lambda (`(,root . ,problem))
+            `("Shell commands" note
+              ,(format "What shell commands write in %s is not recorded: %s"
+                       (abbreviate-file-name root) problem)
+              "List large directories in .gitignore; git 2.32 or later is needed."))
+          gemini-companion-shell--problems))
+
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'shell)))
   "Forget what Emacs has saved."
+  (setq gemini-companion-shell--problems nil)
   (gemini-companion-shell-called nil))
 
 (provide 'gemini-companion-shell)

@@ -731,7 +731,8 @@ are not offered and edits are not reported"
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'tools)) directory)
   "Return the findings about the links of CLIs that run in DIRECTORY.
-Include those of the part `errors', which starts and stops with this one."
+Include those of the parts `shell' and `errors', which start and stop with this
+one."
   (let* ((known (append (gemini-companion-tools--linkable)
                         (gemini-companion-tools--notifying)
                         (gemini-companion-tools--reporting)))
@@ -757,6 +758,7 @@ Include those of the part `errors', which starts and stops with this one."
                     (seq-filter #'gemini-companion-client-review-hook
                                 (seq-intersection
                                  known (gemini-companion-cli-clients)))))
+       (gemini-companion-part-findings 'shell directory)
        (gemini-companion-part-findings 'errors directory)))))
 
 (defun gemini-companion-tools--rules-finding (client directory)

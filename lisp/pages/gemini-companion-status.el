@@ -35,7 +35,8 @@
 
 (defconst gemini-companion-status-titles
   '("Server" "Start" "CLI" "Settings" "Extension" "Sharing" "Remote host"
-    "Running CLIs" "Project" "Links" "Permissions" "Rules")
+    "Running CLIs" "Project" "Links" "Permissions" "Rules"
+    "Shell commands")
   "Titles of findings, in the order in which a CLI needs them to open a review.
 If no CLI is connected, the verdict is the first finding in this order that is
 `bad' or `wait'.  Findings with other titles come last.")

@@ -80,6 +80,8 @@ class _Tree:
     """The calls that have begun, and those in the background until a turn ends."""
     late: int = 0
     """The number of snapshots in a row for which a CLI has not waited."""
+    git_problem: str = ""
+    """Why git cannot be used, "" if it can."""
     problem: str = ""
     """Why the last snapshot could not be taken."""
 
@@ -97,8 +99,8 @@ class Timeline:
         self._tasks: set[asyncio.Task[None]] = set()
         self._directory = ""
         self._number = 0
-        self._found: dict[str, asyncio.Future[str]] = {}
-        """The root of the work tree of each directory, "" if git cannot be used."""
+        self._found: dict[str, asyncio.Future[tuple[str, str]]] = {}
+        """The root of the work tree of each directory, and why git cannot be used."""
 
     def end(self) -> None:
         """Delete all snapshots."""
@@ -146,10 +148,9 @@ class Timeline:
             finding = _in_thread(_root_of, directory)
             self._found[directory] = asyncio.ensure_future(finding)
         # Those that wait for one task go on in their order.
-        root = await asyncio.shield(self._found[directory])
-        if not root:
-            return
+        root, problem = await asyncio.shield(self._found[directory])
         tree = self._trees.setdefault(root, _Tree(root))
+        tree.git_problem = problem
         async with tree.lock:
             calls = [call for call in tree.running if not call.has_exited()]
             changes, by_git = await self._changes(tree, step)
@@ -171,8 +172,9 @@ class Timeline:
         Return what has changed since the last one, but for what git has moved, and the
         number of files that git has moved.
         """
-        if tree.late >= _MOST_LATE and step.called is not None:
-            tree.problem = _LARGE
+        is_off = tree.late >= _MOST_LATE and step.called is not None
+        if tree.git_problem or is_off:
+            tree.problem = tree.git_problem or _LARGE
             return [], 0
         before, head, unseen = tree.last, tree.head, tree.unseen
         tree.last, tree.problem = "", ""
@@ -372,8 +374,9 @@ def _in_thread(function: Callable[..., Result], *args: object) -> Awaitable[Resu
     return asyncio.get_running_loop().run_in_executor(_threads, function, *args)
 
 
-def _root_of(directory: str) -> str:
-    return "" if git_problem() else top_level(directory)
+def _root_of(directory: str) -> tuple[str, str]:
+    problem = git_problem()
+    return directory if problem else top_level(directory), problem
 
 
 def _is_text(name: str) -> bool:

@@ -268,6 +268,17 @@ async def test_snapshots_are_deleted_when_other_files_are_excluded(
     assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
 
 
+async def test_missing_git_is_reported(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(scene.root))
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {})
+    assert scene.emacs.wrote[-1]["problem"] == "git is not installed"
+
+
 @pytest.mark.parametrize(
     ("client", "begin", "end", "name"),
     [

@@ -87,10 +87,18 @@
 (ert-deftest gemini-companion-shell-what-is-not-recorded-is-said ()
   (cl-flet ((said (&rest facts)
               (gemini-companion-shell--unrecorded
-               `(,@facts :problem "" :count 0 :by-git 0) 0 nil)))
+               `(,@facts :root "/p" :problem "" :count 0 :by-git 0) 0 nil))
+            (findings ()
+              (gemini-companion-part-findings 'shell "/p")))
     (should-not (said))
     (should (equal "what it wrote is not recorded: the project is large"
                    (said :problem "the project is large")))
+    ;; It is said once, and stays in the status until a snapshot is taken.
+    (should-not (said :problem "the project is large"))
+    (should (string-search "in /p is not recorded: the project is large"
+                           (nth 2 (car (findings)))))
+    (should-not (said))
+    (should-not (findings))
     (should (equal "300 files written, too many to record" (said :count 300)))
     (should (equal "20 files changed by git to another commit" (said :by-git 20))))
   (should (equal "not recorded, as not a text or too large: a.png"
