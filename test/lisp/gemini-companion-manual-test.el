@@ -110,11 +110,6 @@
       (push (match-string-no-properties 1) matches))
     (nreverse matches)))
 
-(defun gemini-companion-manual-test-old-names ()
-  "Return the names in the tables of NEWS.org of what went."
-  (gemini-companion-manual-test-in "NEWS.org"
-    (gemini-companion-manual-test-matches "^| =\\(gemini-companion-[a-z-]+\\)= ")))
-
 (defun gemini-companion-manual-test-tests ()
   "Return the names that follow `ert-deftest' in any file."
   (seq-mapcat (lambda (file)
@@ -135,8 +130,7 @@
       (featurep symbol)))
 
 (ert-deftest gemini-companion-names-in-documents-are-what-they-are-called ()
-  (let ((others (append (gemini-companion-manual-test-old-names)
-                        (gemini-companion-manual-test-tests)))
+  (let ((others (gemini-companion-manual-test-tests))
         (wrong nil))
     (dolist (file gemini-companion-manual-test-documents)
       (pcase-dolist
@@ -175,26 +169,6 @@
     (should-not missing)))
 
 ;; What is in the place of a name is checked as every other name.
-(ert-deftest gemini-companion-news-names-what-went-and-what-moved ()
-  (let ((gone (gemini-companion-manual-test-old-names))
-        (moved 0))
-    (should gone)
-    (should-not (seq-filter (lambda (name)
-                              (gemini-companion-manual-test-is-any (intern name)))
-                            gone))
-    (gemini-companion-manual-test-in "NEWS.org"
-      (while (re-search-forward
-              "^| =\\(\\S-\\)= +| =\\(\\S-\\)= +| =\\(gemini-[a-z-]+\\)=" nil t)
-        (let ((before (match-string 1))
-              (now (match-string 2))
-              (command (intern (match-string 3))))
-          (ert-info ((symbol-name command))
-            (cl-incf moved)
-            (should (eq command (lookup-key gemini-companion-command-map (kbd now))))
-            (should-not (eq command (lookup-key gemini-companion-command-map
-                                                (kbd before))))))))
-    (should (< 0 moved))))
-
 ;;;; Keys
 
 (defun gemini-companion-manual-test-keys (section)
@@ -872,6 +846,7 @@ VARIABLE is bound to its feature, a string."
   (pcase-dolist (`(,file . ,columns)
                  '(("doc/design.org" . 80) ("doc/conformance.org" . 80)
                    ("doc/emacs-31.org" . 100) ("doc/emacs-bug.org" . 100)
+                   ("README.org" . 100) ("CONTRIBUTING.org" . 100) ("NEWS.org" . 100)
                    ("doc/gemini-companion.org" . 100)))
     (ert-info (file)
       (gemini-companion-manual-test-in file
