@@ -221,6 +221,7 @@ SECTION is the CUSTOM_ID of its heading."
       ("overview-buffer" ,overview)
       ("overview-keys" ,overview)
       ("renames" ,overview)
+      ("shell" ,overview)
       ("comments" ,overview ,review)
       ("undoing" ,overview)
       ("compose" ,gemini-companion-compose-mode-map)
