@@ -147,6 +147,11 @@ The value is (TEXT . TOOLTIP): a text, which comes first if it ends in a
 space, and a line of the tooltip, or a function that returns that line."
   nil)
 
+(cl-defgeneric gemini-companion-part-unfinished (_part)
+  "Return what the exit of Emacs would end or lose for PART, a list of strings.
+For example: (\"Gemini CLI is working\")"
+  nil)
+
 (cl-defgeneric gemini-companion-part-findings (_part _directory)
   "Return the findings about PART in the status, for a CLI in DIRECTORY.
 The value is an alist of (TITLE . FINDING), in any order; for findings,

@@ -22,6 +22,7 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-exit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
@@ -1282,12 +1283,13 @@ the file as a whole."
     (after-set-visited-file-name-hook gemini-companion-comment--follow-name)
     (gemini-companion-revert-merge-hook gemini-companion-comment--before-revert)
     (gemini-companion-revert-merged-hook gemini-companion-comment--after-merge)
-    (kill-emacs-query-functions gemini-companion-comment--exit-p)
+    (kill-emacs-query-functions gemini-companion-exit-p)
     ;; Comments must move before the record has what was written.
     (gemini-companion-edit-functions gemini-companion-comment--follow -50)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'comment)))
   "Display the comments that were made before the mode was turned off."
+  (remove-hook 'kill-emacs-query-functions #'gemini-companion-comment--exit-p)
   (mapc #'gemini-companion-comment--show gemini-companion-comment--all))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'comment)))
@@ -1299,14 +1301,20 @@ Emacs still asks about comments that no CLI has received."
   (mapc #'gemini-companion-comment--hide gemini-companion-comment--all)
   (setq gemini-companion-comment--times nil))
 
-(defun gemini-companion-comment--exit-p ()
-  "Return non-nil if Emacs may exit: all comments were sent, or the user agrees."
+(cl-defmethod gemini-companion-part-unfinished ((_part (eql 'comment)))
+  "Return how many comments no CLI has received."
   (let ((count (length (gemini-companion-comments-unsent))))
-    (or (= 0 count)
-        (yes-or-no-p (format (ngettext "%d comment was not sent; exit anyway? "
-                                       "%d comments were not sent; exit anyway? "
-                                       count)
-                             count)))))
+    (and (< 0 count)
+         (list (format (ngettext "%d comment was not sent"
+                                 "%d comments were not sent" count)
+                       count)))))
+
+(defun gemini-companion-comment--exit-p ()
+  "Return non-nil if Emacs may exit, after the mode was turned off.
+All comments were sent, or the user agrees."
+  (let ((unfinished (gemini-companion-part-unfinished 'comment)))
+    (or (null unfinished)
+        (yes-or-no-p (format "%s; exit anyway? " (car unfinished))))))
 
 ;;;; Commands
 

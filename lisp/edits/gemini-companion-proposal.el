@@ -20,6 +20,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-exit)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
@@ -542,7 +543,16 @@ If the review is selected, it may stay until the next one replaces it."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'proposal)))
   "End a review whose buffer is killed; ask before edits of the user are lost."
   '((gemini-companion-edit-adopt-hook gemini-companion-proposal--guard)
-    (kill-emacs-query-functions gemini-companion-proposal-drop-p)))
+    (kill-emacs-query-functions gemini-companion-exit-p)))
+
+(cl-defmethod gemini-companion-part-unfinished ((_part (eql 'proposal)))
+  "Return which proposals wait for an answer, and which the user has edited."
+  (mapcar (lambda (edit)
+            (format (if (gemini-companion-edit-texts-edited-p edit)
+                        "Your edits of the proposal for %s are not written"
+                      "The proposal for %s waits for an answer")
+                    (gemini-companion-edit-name edit 'plain)))
+          (gemini-companion-edits-open)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'proposal)) how)
   "Hand over the edits to a new server, which became ready HOW.

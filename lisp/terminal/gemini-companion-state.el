@@ -142,6 +142,17 @@ SESSION, or one that shows no state.  SESSION need not be connected."
           (unless (eq state 'unknown)
             (symbol-name state)))))
 
+;;;; Exit of Emacs
+
+(cl-defmethod gemini-companion-part-unfinished ((_part (eql 'state)))
+  "Return which CLIs are working in terminals of this Emacs."
+  (mapcar (lambda (session)
+            (format "%s is working" (gemini-companion-session-name session)))
+          (seq-filter (lambda (session)
+                        (and (eq 'working (gemini-companion-session-state session))
+                             (gemini-companion-session-terminal session)))
+                      (gemini-companion-sessions))))
+
 ;;;; Sources
 
 (defun gemini-companion-state--of (session)

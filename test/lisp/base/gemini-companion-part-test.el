@@ -146,8 +146,8 @@ output of that Emacs."
       (gemini-companion-part-test-run
        nil
        `(let ((on-p (lambda ()
-                      (and (memq 'gemini-companion-comment--exit-p
-                                 kill-emacs-query-functions)
+                      (and (memq 'gemini-companion-comment--attach
+                                 find-file-hook)
                            t))))
           (require 'gemini-companion)
           (setq gemini-companion-mode ,mode)

@@ -303,6 +303,7 @@
 (ert-deftest gemini-companion-comment-is-not-lost-at-exit-without-a-question ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
     (let* ((asked nil)
+           (noninteractive nil)
            (exits (lambda ()
                     (setq asked nil)
                     (cl-letf (((symbol-function 'yes-or-no-p)
@@ -315,7 +316,8 @@
       (let ((edit (gemini-companion-test-open "b" "C\n" 7 session)))
         (gemini-companion-comment-test-on-proposal edit 1 "In digits")
         (should-not (funcall exits))
-        (should (equal "2 comments were not sent; exit anyway? " asked))
+        (should (equal "The proposal for b waits for an answer; 2 comments were not \
+sent; exit anyway? " asked))
         (gemini-companion-edit-reject edit))
       (gemini-companion-comment-set-sent (gemini-companion-comments) session)
       (should (funcall exits))

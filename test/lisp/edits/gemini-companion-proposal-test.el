@@ -108,7 +108,11 @@
                  (noninteractive nil)
                  (ask-user
                   (lambda (question)
-                    (should (string-match-p " a .*discard your edits" question))
+                    (should (string-match-p
+                             (if (equal what "exit")
+                                 "\\`Your edits of the proposal for a are not written; "
+                               " a .*discard your edits")
+                             question))
                     (when (eq answer 'closed)
                       (gemini-companion-server-receive 'close-diff 1 'closed))
                     answer))

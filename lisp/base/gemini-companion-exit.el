@@ -1,0 +1,27 @@
+;;; gemini-companion-exit.el --- Ask before Emacs exits  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The exit of Emacs ends the CLIs that run in it, closes the reviews, and loses
+;; comments that were not sent.  Each component names what it would lose, by a method
+;; of `gemini-companion-part-unfinished', and one question names it all.
+
+;;; Code:
+
+(require 'gemini-companion-part)
+(require 'subr-x)
+
+(defun gemini-companion-exit-p ()
+  "Return non-nil if Emacs may exit: nothing is unfinished, or the user agrees.
+If Emacs is not interactive, do not ask."
+  (let ((unfinished (seq-mapcat #'gemini-companion-part-unfinished
+                                (gemini-companion-parts-loaded))))
+    (or (null unfinished)
+        noninteractive
+        (yes-or-no-p (format "%s; exit anyway? " (string-join unfinished "; "))))))
+
+(provide 'gemini-companion-exit)
+;;; gemini-companion-exit.el ends here
