@@ -11,25 +11,28 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-cache)
 (require 'gemini-companion-names)
 (require 'gemini-companion-review-plans)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
+(require 'map)
 
 ;;;; Names of files
 
 (cl-defstruct (gemini-companion-label-location
                (:noinline t)
                (:constructor gemini-companion-label--make-location
-                             (name host root link plan))
+                             (name host root link plan worktree))
                (:copier nil))
   "Location of a file, as seen by the CLI that writes it.
 NAME is its true name, relative to a workspace root of the CLI if it is in
 one.  HOST is the remote host if NAME is relative, or nil; an absolute NAME
 includes its host.  ROOT is the workspace root that contains the file, or nil.
 LINK is nil, or the name that the CLI used if that is a symbolic link to
-somewhere else.  PLAN is non-nil for the plan of a CLI."
-  name host root link plan)
+somewhere else.  PLAN is non-nil for the plan of a CLI.  WORKTREE is nil, or
+the worktree of the file, if the CLI is in another one of the same repository."
+  name host root link plan worktree)
 
 (defun gemini-companion-label-location (file &optional session)
   "Return the location of FILE for the CLI of SESSION, or for any CLI if nil.
@@ -51,7 +54,40 @@ once for all texts about a file."
                         file
                         (car (gemini-companion-roots-outermost file session))))))
     (gemini-companion-label--make-location
-     name host root link (gemini-companion-review-plans-file-p true-name))))
+     name host root link (gemini-companion-review-plans-file-p true-name)
+     (gemini-companion-label--other-worktree true-name session))))
+
+(defun gemini-companion-label--other-worktree (file session)
+  "Return the worktree of FILE, a true name, if the CLI of SESSION is in another.
+Return nil if they are not in two worktrees of one Git repository."
+  (pcase-let* (((map :directory :remote) session)
+               (`(,worktree . ,repository)
+                (and directory (null remote)
+                     (gemini-companion-label--worktree (file-name-directory file))))
+               (`(,other . ,same)
+                (and repository
+                     (gemini-companion-label--worktree
+                      (file-name-as-directory
+                       (gemini-companion-text-true-name directory))))))
+    (and repository (equal repository same) (not (equal worktree other)) worktree)))
+
+(defun gemini-companion-label--worktree (directory)
+  "Return (WORKTREE . REPOSITORY) of DIRECTORY, true names, or nil.
+REPOSITORY is the directory .git that all worktrees of a Git repository share."
+  (gemini-companion-cache-get
+   (list 'worktree directory)
+   (lambda ()
+     (when-let* ((worktree (let ((file-name-handler-alist nil))
+                             (locate-dominating-file directory ".git")))
+                 (git (expand-file-name ".git" worktree)))
+       (if (file-directory-p git)
+           (cons (expand-file-name worktree) git)
+         ;; Of another worktree, it is a file: gitdir: REPOSITORY/worktrees/NAME
+         (with-temp-buffer
+           (insert-file-contents git)
+           (when (looking-at "gitdir: \\(.+\\)/worktrees/[^/\n]+$")
+             (cons (expand-file-name worktree)
+                   (expand-file-name (match-string 1) worktree)))))))))
 
 (defun gemini-companion-label-file (file &optional session plain)
   "Return the name of FILE for the user.
@@ -98,13 +134,19 @@ It is escaped, and shortened to COLUMNS, or to 16 if COLUMNS is less."
 (defun gemini-companion-label-location-warnings (location)
   "Return warnings about LOCATION, a list of phrases with faces.
 It is nil for a file in a workspace root unless its name is a symbolic link to
-somewhere else.  For the plan of a CLI, which is outside of all roots, the
-phrase says that instead of a warning."
+somewhere else, or the CLI is in another worktree of the repository.  For the
+plan of a CLI, which is outside of all roots, the phrase says that instead of a
+warning."
   (delq nil
         (list (cond ((gemini-companion-label-location-root location) nil)
                     ((gemini-companion-label-location-plan location)
                      (propertize "the plan" 'face 'bold))
                     (t (propertize "outside your projects" 'face '(bold error))))
+              (when-let* ((worktree (gemini-companion-label-location-worktree location)))
+                (propertize (format "in another worktree (%s)"
+                                    (file-name-nondirectory
+                                     (directory-file-name worktree)))
+                            'face '(bold warning)))
               (when (gemini-companion-label-location-link location)
                 (propertize "by a symbolic link" 'face '(bold warning))))))
 

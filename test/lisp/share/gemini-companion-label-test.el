@@ -88,4 +88,31 @@ src/innocent.txt)" error)
       (should (string-prefix-p "grö" line)))
     (should (equal "" (gemini-companion-label-fit nil 6)))))
 
+(ert-deftest gemini-companion-label-warns-of-a-file-in-another-worktree ()
+  (skip-unless (executable-find "git"))
+  (gemini-companion-test-with-directory '(("main/a" "x\n") ("other/a" "x\n"))
+    (let ((git (lambda (&rest arguments)
+                 (should (eql 0 (apply #'call-process "git" nil nil nil "-C" "main"
+                                       "-c" "user.name=x" "-c" "user.email=x@x.invalid"
+                                       arguments)))))
+          (warnings (lambda (file cli)
+                      (gemini-companion-label-location-warnings
+                       (gemini-companion-label-location
+                        (expand-file-name file)
+                        (list :directory (expand-file-name cli))))))
+          (gemini-companion-roots-last
+           (mapcar #'expand-file-name '("main" "other" "feature"))))
+      (gemini-companion-cache-refresh)
+      (funcall git "init" "-q")
+      (funcall git "add" "a")
+      (funcall git "commit" "-q" "-m" "x")
+      (funcall git "worktree" "add" "-q" "../feature")
+      (should-not (funcall warnings "main/a" "main"))
+      (should-not (funcall warnings "feature/a" "feature"))
+      (should-not (funcall warnings "other/a" "main"))
+      (should (equal '("in another worktree (feature)")
+                     (funcall warnings "feature/a" "main")))
+      (should (equal '("in another worktree (main)")
+                     (funcall warnings "main/new/b" "feature"))))))
+
 ;;; gemini-companion-label-test.el ends here
