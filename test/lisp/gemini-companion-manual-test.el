@@ -510,7 +510,8 @@ For a file or directory, compare the last part of its name, as verbatim text."
 
 (defconst gemini-companion-manual-test-linking
   '("README.org" "NEWS.org" "CONTRIBUTING.org" "doc/gemini-companion.org"
-    "doc/design.org" "doc/conformance.org" "doc/emacs-31.org" "doc/emacs-bug.org"
+    "doc/design.org" "doc/design-flows.org" "doc/conformance.org" "doc/emacs-31.org"
+    "doc/emacs-bug.org"
     "bench/README.org")
   "What is checked for links.")
 
@@ -582,7 +583,7 @@ For a file or directory, compare the last part of its name, as verbatim text."
   :tags '(pure)
   (let ((wrong nil))
     (dolist (file '("README.org" "NEWS.org" "CONTRIBUTING.org" "doc/design.org"
-                    "doc/conformance.org" "doc/emacs-31.org" "doc/gemini-companion.org"
+                    "doc/design-flows.org" "doc/conformance.org" "doc/emacs-31.org" "doc/gemini-companion.org"
                     "bench/README.org"))
       (dolist (name (gemini-companion-manual-test-in file
                       (gemini-companion-manual-test-matches
@@ -831,21 +832,31 @@ VARIABLE is bound to its feature, a string."
                         (regexp-opt (mapcar #'cdr
                                             (gemini-companion-manual-test-table)))))
         (unknown nil))
-    (gemini-companion-manual-test-in "doc/design.org"
-      (while (re-search-forward regexp nil t)
-        (let ((name (intern (concat "gemini-companion-" (match-string 1)))))
-          (unless (or (fboundp name) (boundp name) (featurep name)
-                      (cl-find-class name)
-                      ;; Calls between Emacs and the server, and Lisp's own.
-                      (save-match-data
-                        (intern-soft (match-string 1))))
-            (push name unknown)))))
+    (dolist (file '("doc/design.org" "doc/design-flows.org"))
+      (gemini-companion-manual-test-in file
+        (while (re-search-forward regexp nil t)
+          (let ((name (intern (concat "gemini-companion-" (match-string 1)))))
+            (unless (or (fboundp name) (boundp name) (featurep name)
+                        (cl-find-class name)
+                        ;; Calls between Emacs and the server, and Lisp's own.
+                        (save-match-data
+                          (intern-soft (match-string 1))))
+              (push name unknown))))))
     (should-not unknown)))
+
+(ert-deftest gemini-companion-design-has-short-sections-of-flows ()
+  :tags '(pure)
+  (dolist (section (split-string (gemini-companion-manual-test-in "doc/design-flows.org"
+                                   (buffer-string))
+                                 "^\\* " t))
+    (ert-info ((car (split-string section "\n")))
+      (should (<= (length (split-string (string-trim section) "\n")) 40)))))
 
 (ert-deftest gemini-companion-documents-have-no-wide-lines ()
   :tags '(pure)
   (pcase-dolist (`(,file . ,columns)
-                 '(("doc/design.org" . 80) ("doc/conformance.org" . 80)
+                 '(("doc/design.org" . 80) ("doc/design-flows.org" . 80)
+                   ("doc/conformance.org" . 80)
                    ("doc/emacs-31.org" . 100) ("doc/emacs-bug.org" . 100)
                    ("README.org" . 100) ("CONTRIBUTING.org" . 100) ("NEWS.org" . 100)
                    ("doc/gemini-companion.org" . 100)))
