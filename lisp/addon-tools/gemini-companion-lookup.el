@@ -121,28 +121,37 @@ FILE is a true name."
 
 ;;;; Symbols
 
-(defun gemini-companion-lookup-occurrences (file symbol &optional units)
+(defun gemini-companion-lookup-occurrences (file symbol &optional units line)
   "Return the locations of SYMBOL, a whole word, in FILE, a true name.
 The value is a list of (LINE . COLUMN), see `gemini-companion-code-occurrences',
-also for UNITS.  Signal a `user-error' if FILE does not have SYMBOL, or is too
-large."
+also for UNITS.  Signal a `user-error' if FILE has no SYMBOL, or no LINE, or is
+too large."
   (with-temp-buffer
     (unless (gemini-companion-lookup--insert file)
       (user-error "%s is too large; use grep_search" file))
+    (gemini-companion-lookup--check-line file line)
     (or (gemini-companion-code-occurrences symbol units)
         (user-error "The word %s is not in %s; name a file that has it"
                     symbol file))))
+
+(defun gemini-companion-lookup--check-line (file line)
+  "Signal a `user-error' unless this buffer, with the text of FILE, has LINE.
+A LINE that is nil is no error."
+  (let ((last (count-lines (point-min) (point-max))))
+    (when (and line (< last line))
+      (user-error "No line %d in %s, which has %d" line file last))))
 
 (defun gemini-companion-lookup--find (file symbol line units)
   "Return the location of SYMBOL in FILE, as parameters of a request.
 The location is the whole word SYMBOL nearest to LINE, or the first one if
 LINE is nil.  UNITS is a function that counts the columns of a text.  Signal
-an error if FILE does not have SYMBOL, or is too large."
+an error if FILE has no SYMBOL, or no LINE, or is too large."
   (pcase-let ((`(,at . ,column)
                (car (seq-sort-by
                      (lambda (location)
                        (abs (- (car location) (or line 0))))
-                     #'< (gemini-companion-lookup-occurrences file symbol units)))))
+                     #'< (gemini-companion-lookup-occurrences
+                          file symbol units line)))))
     `( :textDocument (:uri ,(gemini-companion-eglot-uri file))
        :position (:line ,(1- at) :character ,column))))
 
@@ -202,53 +211,75 @@ of FILE, LINE and TEXT: at most 100, after skipping AFTER of them.  If AFTER
 is nil or 0, the plist also has `:busy' and `:elsewhere', see
 `gemini-companion-lookup--limits'."
   (gemini-companion-lookup-guarded answer
-    (let ((file (gemini-companion-lookup-true-name file)))
-      (gemini-companion-lookup-query-server
-       file symbol line
-       '((:textDocument/references :context (:includeDeclaration t)))
-       answer
-       (lambda (results)
-         (gemini-companion-lookup-shared
-          (gemini-companion-eglot-locations (car results))
-          (lambda (locations)
-            (gemini-companion-lookup--texts
-             (seq-take (seq-drop locations (or after 0)) 100)
-             (lambda (references)
-               (let ((facts (list :total (length locations)
-                                  :locations references)))
-                 (if (< 0 (or after 0))
-                     (funcall answer facts)
-                   (gemini-companion-lookup--limits
-                    file symbol (mapcar #'car locations) answer
-                    (lambda (limits)
-                      (funcall answer (append facts limits)))))))))))))))
-
-(defun gemini-companion-lookup--limits (file symbol reported answer then)
-  "Call THEN with a plist about what the answer of a server may lack.
-The server of FILE has named the files REPORTED for SYMBOL.  `:busy' is non-nil
-if the server is still at work.  `:elsewhere' lists the other shared files of
-the same language that contain the word SYMBOL, in order, or is `unknown'.
-After an error, call ANSWER."
-  (gemini-companion-lookup-guarded answer
-    (let* ((buffer (gemini-companion-lookup-buffer file))
-           (busy (gemini-companion-errors-busy-p
-                  (gemini-companion-eglot-server buffer)))
-           (language (gemini-companion-eglot-language file)))
-      (gemini-companion-words-search
-       symbol (gemini-companion-eglot-root buffer)
-       (lambda (files)
+    (let* ((file (gemini-companion-lookup-true-name file))
+           (root (gemini-companion-eglot-root
+                  (gemini-companion-lookup-buffer file)))
+           (after (or after 0)))
+      (gemini-companion-lookup--both
+       (lambda (then)
+         (gemini-companion-lookup-query-server
+          file symbol line
+          '((:textDocument/references :context (:includeDeclaration t)))
+          answer then))
+       ;; The search takes as long as the rest of our work, and ends before the
+       ;; language server has answered.
+       (lambda (then)
+         (cond ((< 0 after) (funcall then nil))
+               ((not (ignore-errors
+                       (gemini-companion-words-search symbol root then)))
+                (funcall then 'unknown))))
+       (lambda (results files)
          (gemini-companion-lookup-guarded answer
            (gemini-companion-lookup-shared
-            (cl-loop for name in (and (listp files) files)
-                     when (equal language (gemini-companion-eglot-language name))
-                     collect (list name))
-            (lambda (shared)
-              (funcall then
-                       (list :busy (and busy t)
-                             :elsewhere (if (listp files)
-                                            (seq-difference (mapcar #'car shared)
-                                                            reported)
-                                          files)))))))))))
+            (gemini-companion-eglot-locations (car results))
+            (lambda (locations)
+              (gemini-companion-lookup--texts
+               (seq-take (seq-drop locations after) 100)
+               (lambda (references)
+                 (let ((facts (list :total (length locations)
+                                    :locations references)))
+                   (if (< 0 after)
+                       (funcall answer facts)
+                     (gemini-companion-lookup--limits
+                      file files (mapcar #'car locations) answer
+                      (lambda (limits)
+                        (funcall answer (append facts limits))))))))))))))))
+
+(defun gemini-companion-lookup--both (one other then)
+  "Call the functions ONE and OTHER, and then THEN with both values.
+The argument of ONE and OTHER is a function, which is called with the value,
+maybe later."
+  (let ((values (list nil nil))
+        (waiting 2))
+    (cl-flet ((receive (index value)
+                (setf (nth index values) value)
+                (when (zerop (cl-decf waiting))
+                  (apply then values))))
+      (funcall one (apply-partially #'receive 0))
+      (funcall other (apply-partially #'receive 1)))))
+
+(defun gemini-companion-lookup--limits (file files reported answer then)
+  "Call THEN with a plist about what the answer of a server may lack.
+The server of FILE has named the files REPORTED for a symbol.  FILES are all
+files that contain its name, or `unknown'.  `:busy' is non-nil if the server is
+still at work.  `:elsewhere' lists the other shared ones of FILES of the same
+language, in order, or is `unknown'.  After an error, call ANSWER."
+  (gemini-companion-lookup-guarded answer
+    (let ((busy (gemini-companion-errors-busy-p
+                 (gemini-companion-eglot-server
+                  (gemini-companion-lookup-buffer file))))
+          (language (gemini-companion-eglot-language file)))
+      (gemini-companion-lookup-shared
+       (cl-loop for name in (and (listp files) files)
+                when (equal language (gemini-companion-eglot-language name))
+                collect (list name))
+       (lambda (shared)
+         (funcall then
+                  (list :busy (and busy t)
+                        :elsewhere (if (listp files)
+                                       (seq-difference (mapcar #'car shared)
+                                                       reported)
+                                     files))))))))
 
 (cl-defmethod gemini-companion-lookup
   ((_kind (eql 'definition)) answer file symbol line &rest _)
@@ -259,6 +290,9 @@ The plist for ANSWER has `:locations', lists of FILE and LINE, and
     (let ((file (gemini-companion-lookup-true-name file)))
       (if (string-suffix-p ".el" file)
           (let ((lisp (intern-soft symbol)))
+            (with-temp-buffer
+              (when (gemini-companion-lookup--insert file)
+                (gemini-companion-lookup--check-line file line)))
             (gemini-companion-lookup--answer-definition
              symbol
              (delq nil (mapcar (apply-partially

@@ -28,7 +28,7 @@
 ;;;; Search
 
 (defun gemini-companion-words-search (word directory then)
-  "Find the files below DIRECTORY in which WORD is a whole word.
+  "Find the files below DIRECTORY in which WORD is a whole word; return non-nil.
 Call THEN later with a list of at most 500 absolute names, in no order;
 or with `unknown' if Git is missing, fails, or takes longer than
 `gemini-companion-words-seconds'.  Binary files, and files that Git ignores, are

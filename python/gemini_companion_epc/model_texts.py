@@ -14,6 +14,8 @@ LONGEST_TEXT = 72
 LONGEST_ANSWER = 8000
 LONGEST_ERROR = 200
 MOST_FILES = 5
+MOST_OTHERS = 2
+"""Maximum number of names of files in which a language server found no use."""
 MOST_LINES = 50
 UNKNOWN = "unknown"
 """In place of the other files with a word: Emacs could not search for them."""
@@ -52,22 +54,16 @@ def _limits(facts: Facts, directory: str) -> list[str]:
     if facts.get("busy"):
         lines.append("The language server is still loading; ask again for all uses.")
     if others == UNKNOWN:
-        lines.append(
-            "The language server may not have read all files, and Emacs could not "
-            "search the others for this word; search them."
-        )
+        lines.append("Emacs could not search other files for this word; search them.")
     elif others:
-        names = _first_names(others, directory)
-        lines.append(
-            "The language server found no use in other files that have this word: "
-            f"{names}. It may not have read them; search there."
-        )
+        names = _first_names(others, directory, MOST_OTHERS)
+        lines.append(f"No use found, or not read, in files with this word: {names}")
     return lines
 
 
-def _first_names(paths: Sequence[str], directory: str) -> str:
-    names = ", ".join(_relative(path, directory) for path in paths[:MOST_FILES])
-    return names + f" and {len(paths) - MOST_FILES} more" * (len(paths) > MOST_FILES)
+def _first_names(paths: Sequence[str], directory: str, most: int = MOST_FILES) -> str:
+    names = ", ".join(_relative(path, directory) for path in paths[:most])
+    return names + f" and {len(paths) - most} more" * (len(paths) > most)
 
 
 def _around(symbol: str, text: str) -> str:

@@ -36,12 +36,13 @@ logger = logging.getLogger(__name__)
 
 _WORD = {"type": "string", "minLength": 1}
 _COUNT = {"type": "integer", "minimum": 0}
+_LINE = {"type": "integer", "minimum": 1}
 _HINTS = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 _CHANGES = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False}
 _OCCURRENCE = {
     "file": {**_WORD, "description": "File that uses the symbol"},
     "symbol": {**_WORD, "description": "Its name, as it is written in the file"},
-    "line": {**_COUNT, "description": "Line of the symbol in the file"},
+    "line": {**_LINE, "description": "Line of the symbol in the file"},
 }
 
 

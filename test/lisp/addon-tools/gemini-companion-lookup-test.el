@@ -28,7 +28,12 @@
              "/a.el\" 1)).*Do it[^:]*:source \"(defun"
              (prin1-to-string
               (gemini-companion-test-answer-of
-               'definition "a.el" "gemini-companion-lookup-test-f" nil))))))
+               'definition "a.el" "gemini-companion-lookup-test-f" nil))))
+    (should (string-search "No line 3"
+                           (plist-get
+                            (gemini-companion-test-answer-of
+                             'definition "a.el" "gemini-companion-lookup-test-f" 3)
+                            :problem)))))
 
 (ert-deftest gemini-companion-lookup-answers-nothing-about-hidden-files ()
   (gemini-companion-test-in-project nil
@@ -114,6 +119,9 @@ print(os.getcwd())
         (should (string-search "The word help is not in"
                                (gemini-companion-lookup-test-references
                                 "b.py" "help")))
+        (should (equal (format "No line 4 in %s, which has 3"
+                               (expand-file-name "b.py"))
+                       (plist-get (funcall references "b.py" 4) :problem)))
         (let ((answer (funcall definition "b.py" "helper")))
           (should (equal '(("a.py" . 1))
                          (gemini-companion-lookup-test-lines answer)))
