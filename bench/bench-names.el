@@ -50,15 +50,20 @@
   (run-at-time 0 0.001 #'bench-names--tick))
 
 (defun bench-names--request (function server method params &rest options)
-  "Call FUNCTION with SERVER, METHOD, PARAMS and OPTIONS; record the time."
-  (let ((began (float-time))
-        (then (plist-get options :success-fn)))
-    (when (and then (eq method :textDocument/references))
-      (setq options
-            (plist-put (copy-sequence options) :success-fn
-                       (lambda (result)
-                         (setq bench-names--server (- (float-time) began))
-                         (funcall then result)))))
+  "Call FUNCTION with SERVER, METHOD, PARAMS and OPTIONS; record the time.
+Before the question for references, which it must read, the server gets a
+request of an unknown method, whose answer is an error."
+  (let ((began (float-time)))
+    (when (memq method '(:textDocument/references :$/gemini-companion))
+      (setq options (copy-sequence options))
+      (dolist (name '(:success-fn :error-fn))
+        (let ((then (plist-get options name)))
+          (setq options
+                (plist-put options name
+                           (lambda (result)
+                             (setq bench-names--server (+ bench-names--server
+                                                          (- (float-time) began)))
+                             (funcall then result)))))))
     (apply function server method params options)))
 
 (defun bench-names--now ()
@@ -89,6 +94,7 @@ While Emacs waits to send a message it runs timers, but handles no keys."
 (defun bench-names-begin ()
   "Forget what was recorded."
   (setq bench-names--work 0
+        bench-names--server 0
         bench-names--last (bench-names--now)))
 
 (defun bench-names-end ()
