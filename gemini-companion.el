@@ -149,6 +149,8 @@
     "Keep all changes of this file, and go to the next file." t)
   (autoload 'gemini-companion-command-map "gemini-companion-commands" nil t 'keymap)
   (when (funcall there-p "addon-prompts")
+    (autoload 'gemini-companion-show-undone "gemini-companion-undone"
+      "Display what your next prompt to each CLI reports as undone." t)
     (autoload 'gemini-companion-send-comments "gemini-companion-comment-send"
       "Send your comments on files to a CLI, all as one prompt." t)
     (autoload 'gemini-companion-compose "gemini-companion-compose"

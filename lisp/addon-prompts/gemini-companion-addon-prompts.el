@@ -24,7 +24,13 @@
 (declare-function gemini-companion-edit-comments "gemini-companion-edit")
 (declare-function gemini-companion-edit-reject-with-reason
                   "gemini-companion-prompt")
+(declare-function gemini-companion-session-name "gemini-companion-session")
+(declare-function gemini-companion-session-same-p "gemini-companion-session")
+(declare-function gemini-companion-undone-addition "gemini-companion-undone")
+(declare-function gemini-companion-undone-note "gemini-companion-undone")
 (defvar gemini-companion-label-unsent-function)
+(defvar gemini-companion-overview-row-notes-function)
+(defvar gemini-companion-turn-addition-function)
 (defvar gemini-companion-proposal-reject-function)
 
 ;;;; Comments
@@ -59,6 +65,36 @@ SESSION and STATE are its arguments."
                          (gemini-companion-comment-send-waiting session))))
           (and text
                (cons text 'gemini-companion-send-comments)))))
+
+;;;; Undone changes
+
+(defvar gemini-companion-addon-prompts--asking nil
+  "The sessions whose CLIs have asked for additions to a prompt.")
+
+(defun gemini-companion-addon-prompts--addition (session read)
+  "Call `gemini-companion-undone-addition' if something was undone.
+SESSION and READ are its arguments.  This is the value of
+`gemini-companion-turn-addition-function'."
+  (cl-pushnew session gemini-companion-addon-prompts--asking
+              :test #'gemini-companion-session-same-p)
+  (and (featurep 'gemini-companion-undone)
+       (gemini-companion-undone-addition session read)))
+
+(defun gemini-companion-addon-prompts--notes (sessions)
+  "Return notes of the overview about SESSIONS: lists (TEXT COMMAND).
+This is the value of `gemini-companion-overview-row-notes-function'."
+  (cl-loop for session in (and (featurep 'gemini-companion-undone) sessions)
+           for text = (and (cl-member session gemini-companion-addon-prompts--asking
+                                      :test #'gemini-companion-session-same-p)
+                           (gemini-companion-undone-note session))
+           when text
+           collect (list (format "%s: %s" (gemini-companion-session-name session) text)
+                         'gemini-companion-show-undone)))
+
+(setq gemini-companion-turn-addition-function
+      #'gemini-companion-addon-prompts--addition
+      gemini-companion-overview-row-notes-function
+      #'gemini-companion-addon-prompts--notes)
 
 ;;;; Declarations
 

@@ -146,8 +146,11 @@ the kill ring, and they count as copied until that CLI reports its next prompt."
                    ;; The user may have written another one meanwhile.
                    (when (equal opening (gemini-companion-comment-opening session))
                      (gemini-companion-comment-opening-set session nil))
-                   (gemini-companion-undone-set-sent undone)))))
+                   (gemini-companion-undone-set-sent undone session))
+                 (gemini-companion-undone-set-going undone nil))))
     (gemini-companion-comment-set-going comments)
+    ;; The hook of the prompt that is submitted must not report them as well.
+    (gemini-companion-undone-set-going undone 'sent)
     (condition-case problem
         (gemini-companion-compose-deliver text session nil done)
       (error

@@ -6,24 +6,56 @@
 ;;; Commentary:
 
 ;; Record which changes of a CLI the user has undone, in a file or in the overview,
-;; until the next comments report them to the CLI; see
-;; `gemini-companion-comment-send'.  The record of the file has their hunks, see
-;; `gemini-companion-changes': a change that is in the file again when the comments are
-;; sent is omitted.
+;; until that is reported to the CLI: with the next comments, see
+;; `gemini-companion-comment-send', or with the next prompt, wherever it is typed, if
+;; the CLI has a hook for prompts, see `gemini-companion-turn-addition-function'.  The
+;; first of both takes the changes, and returns them if the CLI did not get them.  The
+;; record of the file has their hunks, see `gemini-companion-changes': a change that is
+;; in the file again is omitted.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-context)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
+(require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-turn)
 (require 'gemini-companion-weave)
 
+;;;; Customization
+
+(defcustom gemini-companion-report-undone t
+  "Non-nil means report what you have undone with your next prompt.
+This is for linked CLIs that run a hook for each prompt, in any terminal."
+  :type 'boolean
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-reviews)
+
 ;;;; State
+
+(defconst gemini-companion-undone--most-lines 20
+  "Greatest number of lines of a change in a report.")
+
+(defconst gemini-companion-undone--longest-line 120
+  "Greatest number of characters of a line in a report.")
+
+(defconst gemini-companion-undone--longest 4000
+  "Number of characters of a report from which on changes are only counted.")
+
+(defconst gemini-companion-undone--largest (* 1024 1024)
+  "Size in bytes above which the lines of a file are not reported.")
+
+(defconst gemini-companion-undone--reading-seconds 20
+  "Seconds in which a CLI confirms that it has read a report.")
 
 (cl-defstruct (gemini-companion-undone
                (:noinline t)
@@ -35,11 +67,15 @@ undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and
 LAST are the numbers of the lines that the CLI had written; if it had only
 removed lines, LAST is FIRST minus 1.  They are nil if the user has deleted
 the file, which the CLI had made.  OLD and NEW are the lines without and with
-the change, lists of strings with newlines."
-  source hunks path session first last old new)
+the change, lists of strings with newlines.  GOING is non-nil while the change
+is on its way to the CLI."
+  source hunks path session first last old new going)
 
 (defvar gemini-companion-undone--all nil
   "Undone changes of which no CLI is notified yet, the newest first.")
+
+(defvar gemini-companion-undone--reported nil
+  "Alist of (SESSION . TIME): when undone changes were last reported.")
 
 (defun gemini-companion-undone-record (source changes now)
   "Record that CHANGES of SOURCE in the lines NOW are undone, for their CLIs.
@@ -74,10 +110,21 @@ SLOTS is a plist of its other slots."
                slots)
         gemini-companion-undone--all))
 
-(defun gemini-companion-undone-set-sent (undone)
-  "Drop UNDONE, a list, of which the CLI was notified."
+(defun gemini-companion-undone-set-sent (undone session)
+  "Drop UNDONE, a list, of which the CLI of SESSION was notified."
   (setq gemini-companion-undone--all
-        (seq-difference gemini-companion-undone--all undone #'eq)))
+        (seq-difference gemini-companion-undone--all undone #'eq))
+  (when undone
+    (setf (alist-get session gemini-companion-undone--reported nil nil
+                     #'gemini-companion-session-same-p)
+          (float-time)))
+  (run-hooks 'gemini-companion-turn-addition-hook))
+
+(defun gemini-companion-undone-set-going (undone going)
+  "Record that UNDONE, a list, is on its way to a CLI if GOING is non-nil.
+Otherwise it is to be reported again."
+  (dolist (each undone)
+    (setf (gemini-companion-undone-going each) going)))
 
 (defun gemini-companion-undone--follow (edit event)
   "Report that EDIT was written without review, if so, over undone changes.
@@ -107,10 +154,14 @@ what the user has undone."
 (defun gemini-companion-undone-of-session (session)
   "Return the undone changes that were not reported to the CLI of SESSION yet.
 Include the changes of a CLI of the same kind and directory that has exited.
-Omit a change that is in its file again, as after an undo in the buffer."
+Omit a change that is in its file again, as after an undo in the buffer, or on
+its way to the CLI, and those of files that are not shared."
   (seq-filter (lambda (undone)
-                (and (gemini-companion-session-next-p
+                (and (not (gemini-companion-undone-going undone))
+                     (gemini-companion-session-next-p
                       session (gemini-companion-undone-session undone))
+                     (not (gemini-companion-privacy-name-hidden-p
+                           (gemini-companion-undone-path undone)))
                      (not (gemini-companion-undone--restored-p undone))))
               (reverse gemini-companion-undone--all)))
 
@@ -125,12 +176,152 @@ For a deleted file, return non-nil if that exists again."
           (t (gemini-companion-changes-back-p
               source (gemini-companion-undone-hunks undone))))))
 
+;;;; Reports
+
+(defun gemini-companion-undone-text (undone session)
+  "Return the report of UNDONE, a list, for the model of the CLI of SESSION.
+It has the lines that the saved files now have in the place of the changes."
+  (let ((texts nil)
+        (room gemini-companion-undone--longest)
+        (left undone))
+    (while (and left (< 0 room))
+      (let ((text (gemini-companion-undone--report (pop left) session)))
+        (setq room (- room (length text)))
+        (push text texts)))
+    (concat "The user has undone these changes of yours since the last prompt.  \
+Lines are those of the saved file now:\n\n"
+            (string-join (nreverse texts) "\n")
+            (and left
+                 (format "\n%d more in %s" (length left)
+                         (gemini-companion-undone--names left session))))))
+
+(defun gemini-companion-undone--names (undone session)
+  "Return the names of at most five files of UNDONE for the CLI of SESSION."
+  (let ((names (seq-uniq (mapcar (lambda (each)
+                                   (gemini-companion-names-for-cli
+                                    (gemini-companion-undone-path each) session))
+                                 undone))))
+    (concat (string-join (seq-take names 5) ", ")
+            (and (length> names 5)
+                 (format " and %d more" (- (length names) 5))))))
+
+(defun gemini-companion-undone--report (undone session)
+  "Return the part of a report about UNDONE for the CLI of SESSION."
+  (pcase-let* (((cl-struct gemini-companion-undone path first last old) undone)
+               (name (gemini-companion-names-for-cli path session))
+               (place (and first
+                           (format "%s:%s" name
+                                   (gemini-companion-hunk-range
+                                    (cons first (max first last)))))))
+    (cond ((null first) (format "%s: deleted; you had made it" name))
+          ((gemini-companion-revert-unsaved path) (format "%s (not saved)" place))
+          (t
+           (pcase (gemini-companion-undone--now undone)
+             ('nil (format "%s (changed since)" place))
+             ('removed (format "%s: your lines were removed" place))
+             (number
+              (format "%s:%s\n%s" name
+                      (gemini-companion-hunk-range
+                       (cons number (+ number (length old) -1)))
+                      (gemini-companion-undone--lines old))))))))
+
+(defun gemini-companion-undone--lines (lines)
+  "Return the first of LINES as a text, indented and bounded."
+  (concat
+   (mapconcat (lambda (line)
+                (concat "  " (truncate-string-to-width
+                              (string-trim-right line "[\r\n]+")
+                              gemini-companion-undone--longest-line nil nil t)))
+              (seq-take lines gemini-companion-undone--most-lines) "\n")
+   (let ((more (- (length lines) gemini-companion-undone--most-lines)))
+     (and (< 0 more) (format "\n  (%d more lines)" more)))))
+
+(defun gemini-companion-undone--now (undone)
+  "Return the number of the line where the saved file has the old lines of UNDONE.
+If they are in several places, return the nearest one.  Return `removed' if
+there are no old lines, and nil if the file does not have them."
+  (pcase-let* (((cl-struct gemini-companion-undone path first old) undone)
+               (size (file-attribute-size
+                      (or (gemini-companion-text-attributes path) '()))))
+    (cond ((null old) 'removed)
+          ((or (null size) (< gemini-companion-undone--largest size)) nil)
+          (t
+           (let* ((ends (lambda (line) (string-trim-right line "[\r\n]+")))
+                  (wanted (mapcar ends old))
+                  (best nil))
+             (cl-loop
+              for rest on (mapcar ends (gemini-companion-text-lines
+                                        (gemini-companion-text-read path)))
+              for number from 1
+              when (and (equal (car rest) (car wanted))
+                        (equal (seq-take rest (length wanted)) wanted)
+                        (or (null best)
+                            (< (abs (- number first)) (abs (- best first)))))
+              do (setq best number))
+             best)))))
+
+(defun gemini-companion-undone-addition (session read)
+  "Return the report for a prompt of the CLI of SESSION, or nil for none.
+Call this again with READ non-nil once the CLI has read the report, else the
+changes are to be reported again.  This is for
+`gemini-companion-turn-addition-function'."
+  (if read
+      (gemini-companion-undone-set-sent
+       (seq-filter (lambda (undone)
+                     (and (eq 'reported (gemini-companion-undone-going undone))
+                          (gemini-companion-session-next-p
+                           session (gemini-companion-undone-session undone))))
+                   gemini-companion-undone--all)
+       session)
+    (setf (alist-get session gemini-companion-undone--reported nil 'remove
+                     #'gemini-companion-session-same-p)
+          nil)
+    (when-let* (((and gemini-companion-report-undone
+                      (not gemini-companion-context-paused)))
+                (undone (gemini-companion-undone-of-session session)))
+      (prog1 (gemini-companion-undone-text undone session)
+        (gemini-companion-undone-set-going undone 'reported)
+        (run-at-time gemini-companion-undone--reading-seconds nil
+                     #'gemini-companion-undone--give-back undone)))))
+
+(defun gemini-companion-undone--give-back (undone)
+  "Let those of UNDONE that no CLI has read be reported again."
+  (gemini-companion-undone-set-going
+   (seq-intersection undone gemini-companion-undone--all #'eq) nil)
+  (run-hooks 'gemini-companion-turn-addition-hook))
+
+(defun gemini-companion-undone-note (session)
+  "Return what is to be reported to the CLI of SESSION, or was, as a text, or nil."
+  (let ((count (length (and gemini-companion-report-undone
+                            (gemini-companion-undone-of-session session))))
+        (time (alist-get session gemini-companion-undone--reported nil nil
+                         #'gemini-companion-session-same-p)))
+    (cond ((< 0 count) (format "%d undone to report" count))
+          (time (format-time-string "undone reported %H:%M" time)))))
+
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))
   "Drop all undone changes, as the edits are dropped."
   (remove-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
-  (setq gemini-companion-undone--all nil))
+  (setq gemini-companion-undone--all nil
+        gemini-companion-undone--reported nil))
+
+;;;; Commands
+
+(defun gemini-companion-show-undone ()
+  "Display what your next prompt to each CLI reports as undone."
+  (interactive)
+  (let ((texts (cl-loop for session in (gemini-companion-sessions)
+                        for undone = (gemini-companion-undone-of-session session)
+                        when undone
+                        collect (format "%s:\n\n%s"
+                                        (gemini-companion-session-name session)
+                                        (gemini-companion-undone-text undone session)))))
+    (unless texts
+      (user-error "Nothing undone is to be reported"))
+    (with-help-window "*gemini-companion undone*"
+      (princ (string-join texts "\n\n")))))
 
 (provide 'gemini-companion-undone)
 ;;; gemini-companion-undone.el ends here

@@ -43,6 +43,7 @@
 (require 'gemini-companion-shell)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
+(require 'gemini-companion-turn)
 (require 'json)
 (require 'map)
 
@@ -126,8 +127,11 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
    (mapcar (pcase-lambda (`(,event . ,matcher))
              (gemini-companion-tools--hook
               event matcher command
-              ;; Gemini CLI asks the user only when this one has returned.
-              (if (eq event 'Notification) "--notice" "--hook")
+              (cond
+               ;; Gemini CLI asks the user only when this one has returned.
+               ((eq event 'Notification) "--notice")
+               ((eq event (gemini-companion-client-prompt-event client)) "--prompt")
+               (t "--hook"))
               ;; The bridge itself ends within five seconds.
               60))
            (gemini-companion-client-hooks client))
@@ -211,7 +215,11 @@ case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
              (list (hook (intern (gemini-companion-client-notification-event client))
                          nil "--notice"))
              (mapcar (pcase-lambda (`(,event . ,matcher))
-                       (hook event matcher "--notice"))
+                       (hook event matcher
+                             (if (eq event (gemini-companion-client-prompt-event
+                                            client))
+                                 "--prompt"
+                               "--notice")))
                      (gemini-companion-client-tool-hooks client))
              (list (hook before tools "--call"))
              (mapcar (lambda (event) (hook event tools "--hook")) after)))))))
@@ -631,6 +639,8 @@ KIND is one of these:
 `review'      A hook asks before an edit whether to review it.
 `edited'      A hook reports an edit, with the TEXTS before and after.
 `turn'        A hook reports an `:event' of a turn.
+`addition'    A hook asks what to add to a prompt.
+`read'        The CLI has read what was to be added to its prompt.
 `permission'  A hook reports what the CLI asks.
 `ended'       A hook reports that the question of the CLI has ended.
 `called'      A tool of a CLI begins or ends; `:open' tells if one runs.
@@ -647,6 +657,8 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
       ('turn
        (gemini-companion-tools--report facts (intern event))
        (funcall answer nil))
+      ((or 'addition 'read)
+       (funcall answer (gemini-companion-tools--addition facts (eq kind 'read))))
       ('review
        (funcall answer (gemini-companion-tools--review facts)))
       ('permission
@@ -691,6 +703,14 @@ The user may have paused sharing since the question arrived."
   (when-let* ((session (gemini-companion-tools--session facts)))
     (gemini-companion-state-report session event (plist-get facts :prompt))
     session))
+
+(defun gemini-companion-tools--addition (facts read)
+  "Return a plist with the `:text' to add to the prompt of the CLI of FACTS.
+If READ is non-nil, record that the CLI has read it, and return nil."
+  (when-let* ((session (gemini-companion-tools--session facts))
+              (text (funcall gemini-companion-turn-addition-function session read))
+              ((not read)))
+    (list :text text)))
 
 (defun gemini-companion-tools--edited (facts answer before after)
   "Record an edit that a CLI has written; call ANSWER with the new errors.

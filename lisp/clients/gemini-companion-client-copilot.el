@@ -57,6 +57,7 @@ if its directory is a workspace root, not below one.")
    '((preToolUse . "ask_user|exit_plan_mode")
      (postToolUse . "ask_user|exit_plan_mode")
      (userPromptSubmitted)))
+  (gemini-companion-client-prompt-event 'userPromptSubmitted)
   (gemini-companion-client-call-hooks
    '((preToolUse postToolUse) . "bash|powershell|.+-.+")))
 

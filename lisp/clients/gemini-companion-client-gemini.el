@@ -85,6 +85,7 @@ vim voice"))
   (gemini-companion-client-hooks
    '((AfterTool . "write_file|replace")
      (BeforeAgent) (AfterAgent) (Notification)))
+  (gemini-companion-client-prompt-event 'BeforeAgent)
   (gemini-companion-client-silent-modes '("auto_edit" "yolo"))
   (gemini-companion-client-review-hook '(BeforeTool . "write_file|replace"))
   (gemini-companion-client-inquiry-hook '(BeforeTool . "ask_user"))

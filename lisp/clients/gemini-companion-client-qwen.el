@@ -86,6 +86,7 @@ voice workflows"))
   (gemini-companion-client-hooks
    '((PostToolUse . "write_file|edit")
      (UserPromptSubmit) (Stop) (Notification)))
+  (gemini-companion-client-prompt-event 'UserPromptSubmit)
   (gemini-companion-client-silent-modes '("auto" "auto-edit" "yolo"))
   (gemini-companion-client-review-hook '(PreToolUse . "write_file|edit"))
   (gemini-companion-client-call-hooks

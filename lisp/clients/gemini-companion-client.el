@@ -175,6 +175,10 @@ which \"source\" is the directory of the extension.")
 The value is an alist of (EVENT . TOOLS), a symbol and nil or a regexp for
 names of tools.")
 
+(gemini-companion-client--define gemini-companion-client-prompt-event (client)
+  "Return the event of a hook of CLIENT whose answer may add to a prompt.
+The value is a symbol, one of the events of the hooks of CLIENT.")
+
 (gemini-companion-client--define gemini-companion-client-hooks-file (client)
   "Return the file of the extension that lists the hooks of CLIENT.
 It is nil if the manifest lists them.")

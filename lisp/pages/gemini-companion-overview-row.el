@@ -54,6 +54,11 @@ or nil."
   key level kind rows session turn edit edits request file path record
   left decided newer text action)
 
+(defvar gemini-companion-overview-row-notes-function #'ignore
+  "Function that returns notes at the top of the overview.
+It is called with the sessions that have rows, and returns lists (TEXT COMMAND);
+the command is called on the row.")
+
 (defvar gemini-companion-overview-row--cache
   (make-hash-table :test 'eq :weakness 'key)
   "Table from records to the values that were computed last.
@@ -160,7 +165,8 @@ of files that must not be gathered in a row `reviewed'."
             (gemini-companion-overview-row--with-comments clis))))
 
 (defun gemini-companion-overview-row--notes (sessions)
-  "Return the rows of problems; SESSIONS are those of all CLIs with rows."
+  "Return the rows of problems, or else those of other notes.
+SESSIONS are those of all CLIs with rows."
   (let ((note (lambda (text action)
                 (list (gemini-companion-overview-row
                        :key (list 'note text) :level 1 :kind 'note
@@ -177,7 +183,10 @@ of files that must not be gathered in a row `reviewed'."
            (funcall note
                     (substitute-command-keys
                      "No CLI is connected; \\[gemini-companion-run] starts one")
-                    'gemini-companion-run)))))
+                    'gemini-companion-run))
+          (t (seq-mapcat (apply-partially #'apply note)
+                         (funcall gemini-companion-overview-row-notes-function
+                                  sessions))))))
 
 (defun gemini-companion-overview-row--waiting (request)
   "Return the row of REQUEST, which waits for an answer."

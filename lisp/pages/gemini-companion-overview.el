@@ -124,7 +124,8 @@ is left has colors.
                                   gemini-companion-edit-functions
                                   gemini-companion-mode-hook
                                   gemini-companion-session-changed-functions
-                                  gemini-companion-state-functions)
+                                  gemini-companion-state-functions
+                                  gemini-companion-turn-addition-hook)
                                 ;; A CLI waits until the user sees its row.
                                 '(gemini-companion-request-functions))
   (setq-local revert-buffer-function

@@ -33,6 +33,14 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
 (defvar gemini-companion-turn--last nil
   "Alist of (SESSION . TURN): the last known turn of each session.")
 
+(defvar gemini-companion-turn-addition-function #'ignore
+  "Function that returns a text for the model to add to a prompt, or nil.
+It is called with a session whose CLI reports a prompt by its hook, and nil;
+and once the CLI has read the text, with the session and t.")
+
+(defvar gemini-companion-turn-addition-hook nil
+  "Hook run when the addition to the next prompt of a CLI has changed.")
+
 (defvar gemini-companion-turn-arrival-functions nil
   "Functions called with a session of which an edit arrives.
 They begin the turn of the edit if that is to begin now.")

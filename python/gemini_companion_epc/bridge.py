@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
-The arguments are CLIENT, and for a hook one option: --hook; --notice, if the CLI waits
-for the hook before it asks the user; --call, before it runs a tool; --review, before it
-writes a file, and --plan, if only a plan is to be reviewed; or --permission, if the
-hook waits for the user.
+The arguments are CLIENT, and for a hook one option: --hook; --prompt, if the answer
+may add to a prompt; --notice, if the CLI waits for the hook before it asks the user;
+--call, before it runs a tool; --review, before it writes a file, and --plan, if only a
+plan is to be reviewed; or --permission, if the hook waits for the user.
 The bridge searches for Emacs again at each request, so it survives a restart of Emacs.
 
 The bridge runs without this package, so it has a table of its own of where each CLI of
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     Facts: TypeAlias = dict[str, Any]
     RequestId: TypeAlias = str | int | float
 
-HOOKS = ("--hook", "--notice", "--call", "--review", "--plan", "--permission")
+HOOKS = (
+    "--hook", "--prompt", "--notice", "--call", "--review", "--plan", "--permission"
+)  # fmt: skip
 if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
     import threading
 
@@ -410,23 +412,41 @@ def post(
 # Hook
 
 
-def event(method: str, only_plans: bool = False) -> bytes:
-    """Return the request ``method`` with the event of a hook, which is on stdin."""
-    return b'{"method": "%s", "pid": %d, "only_plans": %s, "event": %s}' % (
+def event(method: str, flag: str = "") -> bytes:
+    """Return the request ``method`` with the event of a hook, which is on stdin.
+
+    The ``flag`` of the request, if not empty, is true.
+    """
+    return b'{"method": "%s", "pid": %d, %s"event": %s}' % (
         method.encode(),
         os.getppid(),
-        b"true" if only_plans else b"false",
+        b'"%s": true, ' % flag.encode() if flag else b"",
         sys.stdin.buffer.read(),
     )
 
 
-def run_hook(client: str, limit: float) -> None:
-    """Print the answer to the event of a hook on stdin, ``{}`` if there is none."""
+def run_hook(client: str, limit: float, flag: str = "") -> bytes:
+    """Print the answer to the event of a hook on stdin, ``{}`` if there is none.
+
+    Return it.  For ``flag``, see `event`.
+    """
     try:
-        answer = ask(client, event("event"), limit)
+        answer = ask(client, event("event", flag), limit)
     except NoEmacs:
         answer = b"{}"
     sys.stdout.buffer.write(answer)
+    sys.stdout.buffer.flush()
+    return answer
+
+
+def run_prompt(client: str) -> None:
+    """Print what to add to the prompt on stdin, and confirm that it was printed."""
+    if run_hook(client, HOOK_SECONDS, "confirms") != b"{}":
+        body = b'{"method": "read", "pid": %d}' % os.getppid()
+        try:
+            ask(client, body, HOOK_SECONDS)
+        except NoEmacs:
+            return  # Emacs then adds it to the next prompt
 
 
 def asks_itself(client: str, body: bytes) -> bool:
@@ -449,7 +469,7 @@ def run_review(client: str, only_plans: bool) -> None:
     ended without deleting its file of rules, the CLI asks: a rule may be for the file.
     But if no Emacs has rules and ``only_plans`` are reviewed, its mode then decides.
     """
-    body = event("event", only_plans)
+    body = event("event", "only_plans" if only_plans else "")
     failed = {} if only_plans or asks_itself(client, body) else ASK[client]
     end = monotonic() + REVIEW_SECONDS
     has_failed, has_refused = False, False
@@ -669,6 +689,8 @@ def main() -> None:
     client, *options = sys.argv[1:]
     if options == ["--hook"]:
         run_hook(client, HOOK_SECONDS)
+    elif options == ["--prompt"]:
+        run_prompt(client)
     elif options == ["--notice"]:
         run_hook(client, NOTICE_SECONDS)
     elif options == ["--call"]:

@@ -44,6 +44,8 @@ class Config:
     """Time limit for a question of the model."""
     edit_limit: float = 4
     """Time limit for Emacs to find the new errors after an edit."""
+    addition_limit: float = 0.8
+    """Time limit for Emacs to return what to add to a prompt."""
     # Less than the time limit of the hook, which then lets the CLI ask.  Just after an
     # answer, Emacs closes the review, which takes seconds on a busy machine.
     review_limit: float = 5

@@ -182,6 +182,11 @@ class Hooks(ABC):
         """Return the answer to the event of `announced` with which the CLI asks."""
         return {}
 
+    def is_prompt(self, event: Facts) -> bool:
+        """Return whether ``event`` is a prompt, to which its answer may add."""
+        step = self.read(event)
+        return isinstance(step, Turn) and step.event == "prompt"
+
     def question(self, event: Facts) -> Question | None:
         """Return what the CLI asks the user in ``event``, or None.
 

@@ -17,7 +17,13 @@ from .client import Client
 from .config import Config
 from .emacs import Emacs
 from .hooks import LONGEST_QUESTION, Edited, Hooks, Question
-from .model_texts import LONGEST_LINE, TEXTS, errors_text, rename_text
+from .model_texts import (
+    LONGEST_ANSWER,
+    LONGEST_LINE,
+    TEXTS,
+    errors_text,
+    rename_text,
+)
 from .permissions import Permissions
 from .processes import Watched, ancestors
 from .threads import in_thread
@@ -122,6 +128,11 @@ class Questions:
     async def answer(self, client: Client, request: Facts) -> Facts:
         """Answer a request of the bridge of ``client``, or raise MalformedArgument."""
         method = request.get("method")
+        if method == "read":
+            pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
+            facts = {"client": client.name, "pids": pids}
+            await self._hook("read", facts, limit=self._config.edit_limit)
+            return {}
         if method == "event" and client.hooks:
             return await self._event(client, client.hooks, request)
         directory = await self._directory(string(request, "directory"))
@@ -164,8 +175,9 @@ class Questions:
         if question and len(text) <= LONGEST_QUESTION:
             where = {**facts, "directory": directory}
             await self._hook("permission", where, text, limit=moment)
+        is_prompt = request.get("confirms") is True and hooks.is_prompt(event)
         if step is None:
-            return {}
+            return await self._addition(facts, hooks, event) if is_prompt else {}
         if isinstance(step, Edited):
             text = await self._edited(facts, step, directory)
             return hooks.addition(event, text) if text else {}
@@ -174,8 +186,22 @@ class Questions:
         prompt = clean(step.prompt.partition("\n")[0][:LONGEST_LINE])
         turn = {**facts, "event": step.event, "prompt": prompt}
         limit = moment if step.event == "question" else self._config.edit_limit
-        await self._hook("turn", turn, limit=limit)
+        answer = await self._hook("turn", turn, limit=limit)
+        if is_prompt and answer is not None:
+            return await self._addition(facts, hooks, event)
         return {}
+
+    async def _addition(self, facts: Facts, hooks: Hooks, event: Facts) -> Facts:
+        """Return the answer to ``event``, a prompt, with what Emacs adds to it.
+
+        The client confirms by a request ``read`` that the CLI has taken it.
+        """
+        limit = self._config.addition_limit
+        answer = await self._hook("addition", facts, limit=limit)
+        text = (answer or {}).get("text")
+        if not isinstance(text, str) or not text:
+            return {}
+        return hooks.addition(event, clean(text)[:LONGEST_ANSWER])
 
     async def permission(self, client: Client, request: Facts) -> AsyncIterator[bytes]:
         """Return what the hook reads that waits for an answer to a permission.

@@ -324,6 +324,64 @@ def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
     assert run_hook(tmp_path, event(file)) == {}
 
 
+@pytest.mark.parametrize(
+    ("bridge", "prompt"),
+    [
+        (Bridge, {"hook_event_name": "BeforeAgent", "prompt": "go"}),
+        (Bridge, {"hook_event_name": "AfterAgent", "prompt": "go"}),
+    ],
+)
+def test_what_emacs_adds_to_a_prompt_is_confirmed_once_it_is_printed(
+    alone: Alone, tmp_path: Path, bridge: type[Bridge], prompt: Facts
+) -> None:
+    def asked() -> list[str]:
+        kinds = [kind for kind, *_ in alone.emacs.asked]
+        return [kind for kind in kinds if kind in ("turn", "addition", "read")]
+
+    discovery(tmp_path, alone.port, alone.token)
+    text = json.dumps({**prompt, "cwd": str(tmp_path)})
+    alone.answer({"text": "undone"})
+    output = json.loads(bridge(tmp_path, tmp_path, "--prompt").end(text))
+    if prompt["hook_event_name"] == "AfterAgent":
+        assert (output, asked()) == ({}, ["turn"])
+        return
+    assert output["hookSpecificOutput"]["additionalContext"] == "undone"
+    assert asked() == ["turn", "addition", "read"]
+    # A bridge of an earlier version, in a CLI that runs, would not confirm it.
+    alone.emacs.asked.clear()
+    assert run_hook(tmp_path, text) == {}
+    assert asked() == ["turn"]
+    alone.emacs.asked.clear()
+    alone.answer({})
+    assert json.loads(bridge(tmp_path, tmp_path, "--prompt").end(text)) == {}
+    assert asked() == ["turn", "addition"]
+
+
+def test_what_emacs_adds_to_a_prompt_is_not_confirmed_if_it_cannot_be_printed(
+    alone: Alone, tmp_path: Path
+) -> None:
+    discovery(tmp_path, alone.port, alone.token)
+    alone.answer({"text": "undone"})
+    prompt = {"hook_event_name": "BeforeAgent", "prompt": "go", "cwd": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", START, "gemini", "--prompt"],
+        env={"TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin
+    assert process.stdout
+    # The CLI has given up.
+    process.stdout.close()
+    process.stdin.write(json.dumps(prompt).encode())
+    process.stdin.close()
+    assert process.wait(BOUND) != 0
+    asked = [kind for kind, *_ in alone.emacs.asked]
+    assert "addition" in asked
+    assert "read" not in asked
+
+
 def test_the_hook_ends_when_emacs_does(alone: Alone, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as dying:
         discovery(tmp_path, dying.getsockname()[1], "x")

@@ -21,6 +21,7 @@ from gemini_companion_epc import calls, copilot
 from gemini_companion_epc.copilot import Copilot
 from gemini_companion_epc.protocol import Reviews
 from gemini_companion_epc.types import File, Json
+from test_questions import request
 
 
 class FakeCopilot(FakeCli):
@@ -352,3 +353,12 @@ def test_without_an_active_file_the_selection_is_empty() -> None:
     params: Any = Copilot().context([File("/x", 2)])["params"]
     assert (params["text"], params["filePath"]) == ("", "")
     assert params["selection"]["isEmpty"]
+
+
+def test_what_emacs_adds_to_a_prompt_is_the_context_of_copilot(alone: Alone) -> None:
+    alone.answer({"text": "undone"})
+    event = {"prompt": "go", "cwd": "/", "sessionId": "one"}
+    body = {"method": "event", "event": event, "confirms": True, "pid": os.getpid()}
+    answer = request(alone.port, f"{alone.token}.copilot", body)
+    assert answer == (200, {"additionalContext": "undone"})
+    assert [kind for kind, *_ in alone.emacs.asked] == ["ended", "addition"]

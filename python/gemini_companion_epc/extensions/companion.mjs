@@ -28,6 +28,8 @@ const CLOSING = 3000;
 const REPORT = 5000;
 const QUESTION = 20000;
 const LIST = 1000;
+// Of a prompt, which waits for it.
+const PROMPT = 2000;
 const LARGEST_FILE = 65536;
 
 export const sleep = (time, signal) =>
@@ -329,10 +331,18 @@ export class Companion {
     return answer.catch(() => ({}));
   }
 
-  /** Report EVENT with FACTS: a "prompt" and its `prompt'; an "edit" with the `file', and
-   * its texts `before' and `after'; the "end" of a turn.  Return a text for the model. */
+  /** Report EVENT with FACTS: an "edit" with the `file', and its texts `before' and
+   * `after'; the "end" of a turn.  Return a text for the model. */
   async report(event, facts = {}) {
     const { text = "" } = await this.ask({ method: "event", event: { event, directory: this.cwd, ...facts } }, REPORT);
+    return text;
+  }
+
+  /** Report PROMPT, and return what Emacs adds to it for the model. */
+  async prompted(prompt) {
+    const event = { event: "prompt", directory: this.cwd, prompt };
+    const { text = "" } = await this.ask({ method: "event", confirms: true, event }, PROMPT);
+    if (text) void this.ask({ method: "read" }, REPORT);
     return text;
   }
 

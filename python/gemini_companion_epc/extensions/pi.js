@@ -143,12 +143,14 @@ export default function (pi) {
   pi.on("before_agent_start", async ({ prompt }, ctx) => {
     if (sending) sending.isTaken = true;
     await companion?.ready;
-    void companion?.report("prompt", { prompt: prompt ?? "" });
+    const added = (await companion?.prompted(prompt ?? "")) ?? "";
     await offerTools();
     const context = companion?.connected ? describe(companion.files, ctx.cwd) : "";
-    if (!context || context === sent) return undefined;
-    sent = context;
-    const content = `<editor name="Emacs">\n${context}\n</editor>`;
+    const isNew = context && context !== sent;
+    if (isNew) sent = context;
+    const parts = [isNew && context, added].filter(Boolean);
+    if (!parts.length) return undefined;
+    const content = `<editor name="Emacs">\n${parts.join("\n\n")}\n</editor>`;
     return { message: { customType: "emacs-context", content, display: false } };
   });
 

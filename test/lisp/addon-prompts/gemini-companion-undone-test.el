@@ -60,10 +60,130 @@
     (gemini-companion-overview-undo)
     (gemini-companion-overview-undo)
     (gemini-companion-undone-set-sent
-     (list (car (gemini-companion-undone-of-session session))))
+     (list (car (gemini-companion-undone-of-session session))) session)
     (should (equal '((4 . 4)) (gemini-companion-undone-test-ranges session)))
     (gemini-companion-part-stop 'undone)
     (should-not (gemini-companion-undone-of-session session))))
+
+;;;; Reports
+
+(defmacro gemini-companion-undone-test-with (files &rest body)
+  "Run BODY in a directory with FILES.
+There, the function `ask' has the value of what a hook adds to a prompt, or with
+an argument, records that the CLI has read that.  The function `undo' undoes
+the next change."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-comment-test-with ,files
+     (let ((ask (lambda (&optional read)
+                  (funcall gemini-companion-turn-addition-function session read)))
+           (undo (lambda ()
+                   (gemini-companion-turn-page session)
+                   (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                     (gemini-companion-overview-undo))))
+           ;; Otherwise the overview has no notes.
+           (gemini-companion-mode t))
+       (ignore ask undo)
+       (unwind-protect (progn ,@body)
+         (setq gemini-companion-addon-prompts--asking nil)))))
+
+(ert-deftest gemini-companion-undone-is-added-to-the-next-prompt-once ()
+  (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "new\none\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
+    (should-not (funcall ask))
+    (funcall undo)
+    (gemini-companion-list)
+    (should (string-search "1 undone to report" (buffer-string)))
+    (let ((text (funcall ask)))
+      (should (string-match-p "undone these changes of yours" text))
+      (should (string-suffix-p "\n\na:1\n  1" text)))
+    ;; It is on its way, also for comments.
+    (should-not (funcall ask))
+    (should-not (gemini-companion-undone-of-session session))
+    (funcall ask 'read)
+    (gemini-companion-list)
+    (should (string-match-p "undone reported [0-9:]+$" (buffer-string)))
+    (should-not (funcall ask))
+    (gemini-companion-list)
+    (should-not (string-search "undone reported" (buffer-string)))))
+
+(ert-deftest gemini-companion-undone-is-added-again-if-no-cli-has-read-it ()
+  (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (funcall undo)
+    (let* ((gemini-companion-undone--reading-seconds 0.01)
+           (text (funcall ask)))
+      (should text)
+      (gemini-companion-test-eventually (equal text (funcall ask))))))
+
+(ert-deftest gemini-companion-undone-is-taken-by-the-first-that-sends-it ()
+  (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (funcall undo)
+    (let ((gemini-companion-send-undone t)
+          during)
+      (cl-letf (((symbol-function 'gemini-companion-compose-deliver)
+                 (lambda (_text _session _file done)
+                   (setq during (funcall ask))
+                   (funcall done nil))))
+        (gemini-companion-send-comments session))
+      (should-not during)
+      ;; The CLI has not taken the prompt.
+      (should (funcall ask)))))
+
+(ert-deftest gemini-companion-undone-adds-nothing-that-is-not-shared ()
+  (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (funcall undo)
+    (let ((gemini-companion-report-undone nil))
+      (should-not (funcall ask)))
+    (let ((gemini-companion-context-paused t))
+      (should-not (funcall ask)))
+    (with-current-buffer (find-file-noselect "a")
+      (goto-char (point-max))
+      (insert "secret, as it is not saved\n")
+      (let ((gemini-companion-undone--reading-seconds 0))
+        (should (string-suffix-p "\na:1 (not saved)" (funcall ask))))
+      (set-buffer-modified-p nil))
+    (gemini-companion-test-eventually
+      (gemini-companion-undone-of-session session))
+    (let ((gemini-companion-excluded '("/a\\'")))
+      (gemini-companion-privacy-refresh)
+      (should-not (funcall ask)))
+    (gemini-companion-privacy-refresh)))
+
+(ert-deftest gemini-companion-undone-has-the-saved-lines-within-limits ()
+  (gemini-companion-undone-test-with nil
+    (let* ((old (mapcar (lambda (n) (format "%d %s\n" n (make-string 300 ?x)))
+                        (number-sequence 1 40)))
+           (make (lambda (name)
+                   (gemini-companion-undone--make
+                    :path (expand-file-name name) :session session
+                    :first 3 :last 9 :old old)))
+           (undone (mapcar make '("a" "b" "c" "d"))))
+      (dolist (name '("a" "b" "c" "d"))
+        (write-region (concat "before\r\n" (string-join old)) nil name nil 'silent))
+      (let ((text (gemini-companion-undone-text undone session)))
+        (should (< (length text) 8000))
+        (should (string-search "\na:2-41\n  1 xxx" text))
+        (should (string-search "\n  (20 more lines)" text))
+        (should (string-suffix-p "\n2 more in c, d" text)))
+      ;; The lines are no longer there.
+      (write-region "other\n" nil "a" nil 'silent)
+      (should (string-suffix-p "\na:3-9 (changed since)"
+                               (gemini-companion-undone-text
+                                (list (car undone)) session))))))
+
+(ert-deftest gemini-companion-undone-is-displayed-before-it-is-reported ()
+  (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
+    (should-error (gemini-companion-show-undone) :type 'user-error)
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (funcall undo)
+    (gemini-companion-show-undone)
+    (with-current-buffer "*gemini-companion undone*"
+      (should (string-search (gemini-companion-undone-text
+                              (gemini-companion-undone-of-session session) session)
+                             (buffer-string)))
+      (kill-buffer))))
 
 (provide 'gemini-companion-undone-test)
 ;;; gemini-companion-undone-test.el ends here
