@@ -4,6 +4,7 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 from harness.emacs import Emacs, lisp
 from harness.model import call, say
 from harness.needs import needs_pi
@@ -18,7 +19,9 @@ from test_permissions import linked_copilot
 OLD = b"one\r\ntwo\r\nl\xe9\r\n"
 NEW = OLD.replace(b"two", b"zwei")
 COMMAND = (
-    "sed -i s/two/zwei/ b.txt c.txt; echo new >new.txt; rm gone.sh; echo SECRET >.env"
+    "sed -i s/two/zwei/ b.txt c.txt; echo new >new.txt; rm gone.sh; "
+    # Some CLIs have another event after a failure.
+    "echo SECRET >.env; exit 3"
 )
 NAMES = ["b.txt", "c.txt", "gone.sh", "new.txt"]
 
@@ -76,6 +79,7 @@ def is_recorded_and_undone(world: World, emacs: Emacs) -> None:
     assert git(world, "status", "--short") == " M .env\n"
 
 
+@pytest.mark.contract("Gemini CLI: what shell commands write")
 def test_gemini_cli(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
@@ -84,6 +88,7 @@ def test_gemini_cli(world: World) -> None:
     is_recorded_and_undone(world, emacs)
 
 
+@pytest.mark.contract("Qwen Code: what shell commands write")
 def test_qwen_code(world: World) -> None:
     # It is linked only if it is installed.
     (world.scratch.home / ".qwen").mkdir(exist_ok=True)
@@ -104,6 +109,7 @@ def test_qwen_code(world: World) -> None:
     is_recorded_and_undone(world, emacs)
 
 
+@pytest.mark.contract("Pi: what shell commands write")
 @needs_pi
 def test_pi(world: World) -> None:
     emacs = world.emacs(world.file("a.txt", "a\n"))
@@ -114,6 +120,7 @@ def test_pi(world: World) -> None:
     is_recorded_and_undone(world, emacs)
 
 
+@pytest.mark.contract("Copilot CLI: what shell commands write")
 def test_copilot_cli(world: World) -> None:
     emacs, cli = linked_copilot(world)
     repository(world)
