@@ -724,13 +724,10 @@ A line that stays has the identities that it has in both."
         (gemini-companion-send-comments (world-session world))))))
 
 (ert-deftest gemini-companion-comment-send-is-once-with-its-line-or-none ()
-  (let ((count (string-to-number (or (getenv "GC_COMMENTS") "300")))
-        (first (string-to-number (or (getenv "GC_COMMENTS_SEED") "0")))
-        (end (+ (float-time) (if (getenv "GC_COMMENTS") 3600 30))))
+  (let ((count (string-to-number (or (getenv "GC_COMMENTS") "60")))
+        (first (string-to-number (or (getenv "GC_COMMENTS_SEED") "0"))))
     (cl-loop
      for seed from first below (+ first count)
-     ;; On a slow machine, it is fewer.
-     while (< (float-time) end)
      do (ert-info ((format "GC_COMMENTS_SEED=%d" seed))
           (gemini-companion-comment-test-with '(("a" ""))
             (setq gemini-companion-comment-send-test-random
