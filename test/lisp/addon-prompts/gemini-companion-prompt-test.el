@@ -16,7 +16,8 @@
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
          (kill-ring '("before"))
-         outcomes)
+         outcomes ended)
+     (ignore ended)
      (gemini-companion-test-with-diffs '(("a" "old\n"))
          (gemini-companion-test-diff-start
           #'ignore
@@ -92,20 +93,23 @@ The CLI is PROGRAM, a command of the shell."
   (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
     (gemini-companion-edit-reject diff)
     (gemini-companion-prompt-submit
-     "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost")
+     "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost"
+     (lambda (result) (push result ended)))
     ;; The one before the text, none, and both behind it.
     (dolist (screen '("\u2000" "" "> Please \u2001\u2000"))
       (term-emulate-terminal (get-buffer-process terminal)
                              (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
       (dotimes (_ 20) (gemini-companion-test-run-timers)))
     (gemini-companion-part-stop 'prompt)
+    (should (equal '(sent) ended))
     (should (equal "before" (car kill-ring)))))
 
 (ert-deftest gemini-companion-prompt-submits-while-the-cli-draws-its-prompt-again ()
   (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
     (gemini-companion-edit-reject diff)
     (gemini-companion-prompt-submit
-     "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost")
+     "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost"
+     (lambda (result) (push result ended)))
     ;; Two checks of three find a prompt that is erased, and not drawn yet.
     (dolist (screen '("> \u2000" "> Please \u2001"))
       (dotimes (check 20)
@@ -115,6 +119,7 @@ The CLI is PROGRAM, a command of the shell."
           (concat "\e[H\e[J" (and (zerop (% check 3)) screen)) 'utf-8))
         (gemini-companion-test-run-timers)))
     (gemini-companion-part-stop 'prompt)
+    (should (equal '(sent) ended))
     (should (equal "before" (car kill-ring)))))
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.

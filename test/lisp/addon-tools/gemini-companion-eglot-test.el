@@ -7,6 +7,7 @@
 (require 'gemini-companion-eglot)
 (require 'gemini-companion-errors-test-helper)
 
+(declare-function eglot-handle-request "ext:eglot")
 (declare-function jsonrpc-request "jsonrpc")
 
 ;;;; Names
@@ -29,6 +30,28 @@
         (should (or (fboundp (intern name))
                     (fboundp (intern (string-replace "eglot-" "eglot--"
                                                      name)))))))))
+
+;;;; Questions
+
+;; Emacs would read the answer in the minibuffer, in a process filter.
+(ert-deftest gemini-companion-eglot-declines-the-questions-of-one-server ()
+  (skip-unless (require 'eglot nil t))
+  (let* ((asked nil)
+         (ask (lambda (server)
+                (setq asked nil)
+                (eglot-handle-request server 'window/showMessageRequest :type 1
+                                      :message "x" :actions [(:title "Yes")])
+                asked)))
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (&rest _) (setq asked t) "Yes")))
+      (should (funcall ask 'one))
+      (gemini-companion-eglot-decline 'one t)
+      (unwind-protect
+          (progn
+            (should-not (funcall ask 'one))
+            (should (funcall ask 'two)))
+        (gemini-companion-eglot-decline 'one nil))
+      (should (funcall ask 'one)))))
 
 ;;;; Answers
 

@@ -486,4 +486,21 @@ prompts, the last first, and `saved' what would be saved."
         (gemini-companion-run)
         (should (member '(cli-started "gemini") calls))))))
 
+(ert-deftest gemini-companion-cli-warns-of-a-cli-that-writes-without-asking ()
+  (gemini-companion-test-with-directory
+      '((".qwen/settings.json"
+         "{\"ide\": {\"enabled\": true}, \"tools\": {\"approvalMode\": \"yolo\"}}"))
+    (let* ((process-environment (cons (concat "QWEN_HOME=" directory ".qwen")
+                                      (cons (concat "HOME=" directory)
+                                            process-environment)))
+           (session (append '(:client "qwen") (gemini-companion-test-session "one" 1)))
+           (warnings (lambda (sessions)
+                       (ert-with-message-capture shown
+                         (gemini-companion-server-receive 'sessions-update sessions)
+                         (string-search "Qwen Code does not ask about edits" shown)))))
+      (gemini-companion-test-with-parts '(session cli) nil
+        (should (funcall warnings (list session)))
+        ;; Once for each CLI.
+        (should-not (funcall warnings (list session)))))))
+
 ;;; gemini-companion-cli-test.el ends here
