@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'ert-x)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-decision)
 (require 'gemini-companion-errors-test-helper)
