@@ -1175,7 +1175,7 @@ to its first proposal; or to the file, in another window, at the line at point."
 
 (defun gemini-companion-overview--visit-file (row display)
   "Show the file of ROW by DISPLAY, `pop-to-buffer' or `display-buffer'.
-Go there to the line at point."
+Go there, in the window that shows it now, to the line at point."
   (let* ((file (gemini-companion-overview-row-path row))
          (proposed (eq 'proposal (gemini-companion-overview-row-kind row)))
          (line (if (or proposed (gemini-companion-overview--unrecorded-p row))
@@ -1186,16 +1186,16 @@ Go there to the line at point."
                            (proposed "does not exist yet; RET shows its review")
                            (t "was deleted or renamed"))))
       (user-error "%s %s" (gemini-companion-label-file file) why))
-    (let ((buffer (gemini-companion-revert-visit file)))
-      (gemini-companion-windows-show-beside buffer display)
+    (let* ((buffer (gemini-companion-revert-visit file))
+           (shown (gemini-companion-windows-show-beside buffer display)))
       (when line
         (with-current-buffer buffer
           (let ((position (gemini-companion-hunk-line line)))
             (unless (<= (point-min) position (point-max))
               (widen))
-            (goto-char position)
-            (dolist (window (get-buffer-window-list buffer nil t))
-              (set-window-point window position))))))))
+            ;; In other windows of the file, the user is elsewhere.
+            (set-window-point (if (windowp shown) shown (selected-window))
+                              position)))))))
 
 (defun gemini-companion-overview-display ()
   "Show what is at point, as \\[gemini-companion-overview-visit], but stay here.

@@ -965,6 +965,33 @@ since when a CLI waits: the name is longer."
 
 ;;;; Others
 
+(ert-deftest gemini-companion-overview-moves-point-in-one-window-of-a-file ()
+  (let ((lines (mapconcat #'number-to-string (number-sequence 1 60) "\n")))
+    (gemini-companion-overview-test-with `(("a" ,lines))
+      (gemini-companion-overview-test-turns session
+        ("Do it" ("a" (string-replace "\n10\n" "\nten\n" lines))))
+      (delete-other-windows)
+      (let* ((file (find-file-noselect "a"))
+             (first (split-window))
+             (second (split-window first)))
+        (set-window-buffer first file)
+        (set-window-buffer second file)
+        (switch-to-buffer (progn (gemini-companion-turn-page)
+                                 (gemini-companion-overview-buffer)))
+        (dolist (visit (list (lambda () (funcall next-error-function 1 t))
+                             #'gemini-companion-overview-display
+                             #'gemini-companion-overview-visit))
+          (set-window-buffer first file)
+          (set-window-buffer second file)
+          (set-window-point first 1)
+          (set-window-point second 1)
+          (select-window (get-buffer-window (gemini-companion-overview-buffer)))
+          (save-current-buffer
+            (funcall visit))
+          (should (equal (with-current-buffer file
+                           (list 1 (gemini-companion-hunk-line 10)))
+                         (sort (mapcar #'window-point (list first second)) #'<))))))))
+
 (ert-deftest gemini-companion-overview-has-an-index-and-next-error ()
   (gemini-companion-overview-test-with-turn
     ;; Of each CLI its turns, and of each turn its files.
