@@ -123,6 +123,8 @@ toolAnnotations = { readOnlyHint = true }"
    '(("\\`\u25c7" . ready)
      ("\\`[\u2726\u23f2]" . working)
      ("\\`\u270b" . waiting)))
+  ;; For /compress, which hides the prompt; beside an animation.
+  (gemini-companion-client-work "Compressing chat history")
   ;; Gemini CLI saves the theme, and compares it with the background once a minute.
   (gemini-companion-client-follows-background-p t))
 

@@ -251,6 +251,10 @@ Its elements are (REGEXP . STATE); the first matching one applies.  STATE is
 `ready', `working' or `waiting'; or `named', which means `ready' if an earlier
 title of the same process had a state.")
 
+(gemini-companion-client--define gemini-companion-client-work (client)
+  "Return a regexp for what CLIENT displays while it works with a title of `ready'.
+It must display that again several times in a second.")
+
 (gemini-companion-client--define gemini-companion-client-follows-background-p (client)
   "Return non-nil if CLIENT adapts its theme to a report of the background.
 It must accept an unsolicited report while it displays its prompt.")

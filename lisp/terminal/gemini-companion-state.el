@@ -177,6 +177,22 @@ whether a title of PROCESS has shown a state."
                            (memq meaning '(ready working waiting))))))
   (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
+(defun gemini-companion-state-set-working (process)
+  "Record that the program of PROCESS works for a second, if its title is `ready'.
+The property `gemini-companion-working' of PROCESS is the timer for the end."
+  (let ((timer (process-get process 'gemini-companion-working)))
+    (when timer
+      (cancel-timer timer))
+    (process-put process 'gemini-companion-working
+                 (run-at-time 1 nil #'gemini-companion-state--end-working process))
+    (unless timer
+      (mapc #'gemini-companion-state--update gemini-companion-state--records))))
+
+(defun gemini-companion-state--end-working (process)
+  "Record that the title of PROCESS has its meaning again."
+  (process-put process 'gemini-companion-working nil)
+  (mapc #'gemini-companion-state--update gemini-companion-state--records))
+
 (defun gemini-companion-state-expect-question (session cause)
   "Record that SESSION is about to ask in its terminal because of CAUSE.
 CAUSE is a phrase, such as \"by your rule *.el\"."
@@ -302,6 +318,7 @@ if another title of PROCESS has shown a state."
                            (plist-get session :client))
                           #'string-match-p)
       ('named (and (cdr title) 'ready))
+      ((and 'ready (guard (process-get process 'gemini-companion-working))) 'working)
       (state state))))
 
 (defun gemini-companion-state--follow-question (record)
@@ -532,6 +549,7 @@ question."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'state)))
   "Stop following the CLIs."
   (cancel-function-timers #'gemini-companion-state--interrupted)
+  (cancel-function-timers #'gemini-companion-state--end-working)
   (setq gemini-companion-state--records nil))
 
 (provide 'gemini-companion-state)

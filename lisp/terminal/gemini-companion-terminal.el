@@ -343,6 +343,12 @@ If ALL is non-nil, also do so for the buffers of CLIs that have ended."
               '( minor-mode-overriding-map-alist desktop-save-buffer
                  header-line-format))))))
 
+(defconst gemini-companion-terminal--work
+  (string-join (gemini-companion-clients-append
+                (lambda (client) (ensure-list (gemini-companion-client-work client))))
+               "\\|")
+  "Regexp for what CLIs display while they work with a title of `ready'.")
+
 (defun gemini-companion-terminal--filter (arguments)
   "Handle the OSC sequences in the output of a program.
 ARGUMENTS are the process and the output.  Return them with the output for the
@@ -361,6 +367,8 @@ terminal.  This is an advice of the process filter."
                          (string-search "\e]" output)
                          (string-suffix-p "\e" output))
                      (gemini-companion-terminal--handle-all process output))))
+    (when (and live (string-match-p gemini-companion-terminal--work output))
+      (gemini-companion-state-set-working process))
     (list process
           (cond
            ;; term would display the sequences.

@@ -209,3 +209,18 @@ def review_ends_when_its_question_is_interrupted(
     reviews.proposed(cli, file, write_file(file, "new\n"), say("it is new"))
     reviews.select("C-c", "C-c")
     cli.finished("it is new", file, "new\n")
+
+
+@pytest.mark.contract("Gemini CLI: /compress")
+def test_gemini_works_while_it_compresses(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    emacs, cli = world.run_pair(file)
+    cli.model.script(say("first done"))
+    cli.prompt()
+    cli.wait_for("first done")
+    is_(emacs, "ready")
+    cli.model.answers.clear()
+    cli.type("/compress", lambda: "Compressing" in cli.screen())
+    is_(emacs, "working")
+    cli.model.answers.set()
+    is_(emacs, "ready")

@@ -161,10 +161,10 @@ class Model:
         self.answers.wait(BOUND)
         return turn
 
-    def _aside(self) -> Part:
+    def _aside(self, text: str) -> Part:
         """Answer a request that continues no conversation, such as for a summary."""
         self.answers.wait(BOUND)
-        return say("")
+        return say(text)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         model = self
@@ -181,7 +181,9 @@ class Model:
                     self._send("text/event-stream", event, part)
                 elif self.path.endswith("/chat/completions"):
                     is_stream = bool(request.get("stream"))
-                    part = model._next(request) if _is_turn(request) else model._aside()
+                    part = (
+                        model._next(request) if _is_turn(request) else model._aside("")
+                    )
                     self._send(
                         "text/event-stream" if is_stream else "application/json",
                         _openai_answer(part, is_stream),
@@ -190,7 +192,7 @@ class Model:
                 elif ":countTokens" in self.path:
                     self._send("application/json", b'{"totalTokens": 1}')
                 else:
-                    self._send("application/json", _answer(say("{}")))
+                    self._send("application/json", _answer(model._aside("{}")))
 
             def _send(self, kind: str, body: bytes, part: Part | None = None) -> None:
                 self.send_response((part or {}).get("status", 200))
