@@ -368,6 +368,24 @@ For an image in another directory outside the project, the CLI refuses or asks."
   (gemini-companion-client-image-directory
    (plist-get (gemini-companion-compose--target) :client) default-directory))
 
+(defconst gemini-companion-compose--image
+  "\\`\\(?:\211PNG\r\n\32\n\\|\377\330\377\\|GIF8[79]a\\|RIFF....WEBP\\|....ftyp\\)"
+  "Regexp for the first bytes of an image that a CLI may read.")
+
+(defconst gemini-companion-compose--largest-image 20000000
+  "Bytes that an image may have; the models accept no larger ones.")
+
+(defun gemini-companion-compose--check-image (name bytes size)
+  "Signal a `user-error' if an image is none, or too large.
+NAME is its name in the message, BYTES its first ones, and SIZE their number."
+  (let ((case-fold-search nil))
+    (cond ((not (string-match-p gemini-companion-compose--image bytes))
+           (user-error "%s is no image that a CLI reads (%s); copy it as PNG or \
+JPEG" name (file-size-human-readable size 'iec " " "B")))
+          ((< gemini-companion-compose--largest-image size)
+           (user-error "%s is too large (%s); copy a smaller part of it"
+                       name (file-size-human-readable size 'iec " " "B"))))))
+
 (defun gemini-companion-compose--yank-image (type data)
   "Save the image DATA of TYPE in a file, and insert a reference to the file.
 TYPE is a symbol such as `image/png', and DATA are bytes.  The file is deleted
@@ -376,6 +394,8 @@ when the session ends."
                         (file-remote-p default-directory))))
     (user-error "Image is not on %s; copy it there and type its name after @"
                 (gemini-companion-names-title name)))
+  (gemini-companion-compose--check-image
+   (format "The text for %s" type) data (length data))
   (let* ((coding-system-for-write 'binary)
          (file (make-temp-file (gemini-companion-compose--file
                                 "image-"
@@ -402,9 +422,15 @@ since the CLI may not read it there."
     (if (and (string-match-p (image-file-name-regexp) file)
              (not (file-in-directory-p file default-directory))
              (not (gemini-companion-privacy-name-hidden-p file)))
-        (gemini-companion-compose--yank-image
-         (intern (concat "image/" (file-name-extension file)))
-         (gemini-companion-text-bytes file))
+        (progn
+          ;; Before a large file is read.
+          (gemini-companion-compose--check-image
+           (file-name-nondirectory file)
+           (gemini-companion-text-bytes file 12)
+           (file-attribute-size (gemini-companion-text-attributes file)))
+          (gemini-companion-compose--yank-image
+           (intern (concat "image/" (file-name-extension file)))
+           (gemini-companion-text-bytes file)))
       (unless (bolp) (just-one-space))
       (insert (gemini-companion-send-description
                (list (list file)) (gemini-companion-compose--target))

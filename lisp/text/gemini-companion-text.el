@@ -358,8 +358,8 @@ A name of a directory in place of FILE ends with a slash."
 
 ;;;; Files
 
-(defun gemini-companion-text-bytes (file)
-  "Return the bytes of the regular FILE, a unibyte string.
+(defun gemini-companion-text-bytes (file &optional most)
+  "Return the bytes of the regular FILE, a unibyte string; at most MOST, if given.
 Read at most as many bytes as its size.  Signal a `file-error' if FILE is
 not a regular file, or cannot be read."
   (let ((attributes (gemini-companion-text-attributes file))
@@ -369,8 +369,9 @@ not a regular file, or cannot be read."
       (signal 'file-error (list "Not a regular file" file)))
     (with-temp-buffer
       (set-buffer-multibyte nil)
-      (insert-file-contents-literally file nil 0
-                                      (file-attribute-size attributes))
+      (insert-file-contents-literally
+       file nil 0 (min (file-attribute-size attributes)
+                       (or most most-positive-fixnum)))
       (buffer-string))))
 
 (defun gemini-companion-text-read (file)

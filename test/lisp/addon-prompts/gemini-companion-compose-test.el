@@ -303,6 +303,31 @@ is none."
         (should (equal "Look:\n@a\\ b.txt (line 2)\n@a\\ b.txt (line 2)\n"
                        (buffer-string)))))))
 
+(defconst gemini-companion-compose-test-png "\211PNG\r\n\32\n"
+  "The first bytes of an image.")
+
+(ert-deftest gemini-companion-compose-inserts-no-reference-to-what-is-no-image ()
+  (gemini-companion-compose-test-with "gemini"
+    (gemini-companion-compose)
+    (let ((large (concat gemini-companion-compose-test-png
+                         (make-string 20000000 0))))
+      (pcase-dolist (`(,data . ,said)
+                     `(("a text, not an image" . "is no image") ("" . "is no image")
+                       (,(make-string 40 0) . "is no image")
+                       (,large . "is too large")))
+        (dolist (insert
+                 (list (lambda ()
+                         (gemini-companion-compose--yank-image 'image/png data))
+                       (lambda ()
+                         (let ((file (make-temp-file "x" nil ".png" data)))
+                           (unwind-protect
+                               (funcall (cdr (assoc "^file:" dnd-protocol-alist))
+                                        (concat "file://" file) 'copy)
+                             (delete-file file))))))
+          (should (string-search said (cadr (should-error (funcall insert)
+                                                          :type 'user-error))))
+          (should (equal "" (buffer-string))))))))
+
 (ert-deftest gemini-companion-compose-inserts-references-to-images ()
   (skip-unless (fboundp 'yank-media))
   (gemini-companion-compose-test-with "gemini"
@@ -327,13 +352,13 @@ is none."
     (cl-letf (((symbol-function 'image-type-available-p) #'always)
               ((symbol-function 'gui-get-selection)
                (lambda (_ type)
-                 (if (eq type 'TARGETS) [TEXT image/png] "\211PNG"))))
+                 (if (eq type 'TARGETS) [TEXT image/png] gemini-companion-compose-test-png))))
       (call-interactively 'yank-media))
     (should (string-match " @\\(/.+[.]png\\) \\'" (buffer-string)))
     (let ((file (string-replace "\\" "" (match-string 1 (buffer-string)))))
       (should (equal #o600 (file-modes file)))
       (should (string-prefix-p (concat home ".gemini/tmp/p-1/images/") file))
-      (should (equal "\211PNG" (gemini-companion-text-bytes file)))
+      (should (equal gemini-companion-compose-test-png (gemini-companion-text-bytes file)))
       ;; It goes with the CLI.
       (gemini-companion-server-receive 'sessions-update nil)
       (should-not (file-exists-p file)))))
@@ -345,7 +370,7 @@ is none."
     (insert "/rubber")
     (completion-at-point)
     (should (equal "/rubber-duck" (string-trim-right (buffer-string))))
-    (let* ((outside (make-temp-file "x" nil ".png" "\211PNG"))
+    (let* ((outside (make-temp-file "x" nil ".png" gemini-companion-compose-test-png))
            (drop (lambda () (funcall (cdr (assoc "^file:" dnd-protocol-alist))
                                      (concat "file://" outside) 'copy))))
       (funcall drop)
@@ -357,7 +382,7 @@ is none."
   (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-compose-test-with "copilot"
     (gemini-companion-compose)
-    (let ((outside (make-temp-file "x" nil ".png" "\211PNG"))
+    (let ((outside (make-temp-file "x" nil ".png" gemini-companion-compose-test-png))
           (gemini-companion-remote-directories
            `(("/ssh:far:" ("/there" . ,directory)))))
       (gemini-companion-server-receive 'sessions-update
