@@ -17,6 +17,7 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-replace)
+(require 'gemini-companion-server)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-windows-at-once)
@@ -95,6 +96,10 @@ If a command is in progress, do so after it."
       (push (gemini-companion-watch-start file #'gemini-companion-revert--soon
                                           'changed)
             gemini-companion-revert--watches))))
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'file-written)) file)
+  "Revert the buffer of FILE, which a CLI has written without a review."
+  (gemini-companion-revert file))
 
 (defun gemini-companion-revert--soon (watch _changed occasion)
   "Revert the buffer of the file of WATCH, and end WATCH, if that is possible.

@@ -386,7 +386,7 @@ FUNCTION is called with a function to call with the value."
 
 (defconst gemini-companion-server--methods
   '(open-diff diff-opened close-diff outcome-written outcome-undelivered
-    sessions-update remote-update ask withdrawn rename-withdrawn
+    file-written sessions-update remote-update ask withdrawn rename-withdrawn
     ping warn)
   "The methods of `gemini-companion-server-receive'.")
 

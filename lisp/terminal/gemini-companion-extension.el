@@ -163,7 +163,7 @@ For findings, see `gemini-companion-status-checks'."
 (defun gemini-companion-extension--session-findings (session)
   "Return the findings about the extension that the CLI of SESSION has loaded.
 For findings, see `gemini-companion-status-checks'."
-  (pcase-let (((map :client :extension :replaced) session)
+  (pcase-let (((map :client :extension :unreviewed) session)
               (name (gemini-companion-session-name session)))
     (append
      (when (and extension
@@ -172,10 +172,10 @@ For findings, see `gemini-companion-status-checks'."
        `((note ,(format "%s has loaded another version of the extension" name)
                ,(format "Type %s there."
                         (gemini-companion-client-reload-command client)))))
-     (when replaced
-       `((bad ,(format "Another extension has the tool %s of %s, which has no \
-reviews" (string-join replaced " and ") name)
-              ,(format "Remove that extension, and type %s there."
+     (when unreviewed
+       `((bad ,(format "%s has tools that may write files without a review: %s"
+                       name (string-join unreviewed ", "))
+              ,(format "Remove the extensions that have them, and type %s there."
                        (gemini-companion-client-reload-command client))))))))
 
 ;;;; Life

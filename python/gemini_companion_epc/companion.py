@@ -27,6 +27,11 @@ _CLOSE = Tool(
 )
 
 
+_WRITTEN = Tool(
+    "fileWritten",
+    "Report that a file was written without a review.",
+    ["filePath"],
+)
 _PROMPT_ENDED = Tool(
     "promptEnded",
     "Report whether a prompt of Emacs was taken.",
@@ -77,13 +82,17 @@ class Extended(Companion):
     another version ignores what it does not know.
     """
 
-    tools = _OPEN, _CLOSE, _PROMPT_ENDED
+    tools = _OPEN, _CLOSE, _WRITTEN, _PROMPT_ENDED
     keeps_proposals = True
 
     async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
-        if tool != _PROMPT_ENDED.name:
+        if tool == _WRITTEN.name:
+            reviews.written(file_name(string(arguments, "filePath"), "filePath"))
+        elif tool == _PROMPT_ENDED.name:
+            prompt_id, is_taken = string(arguments, "id"), arguments.get("isTaken")
+            reviews.end_prompt(prompt_id, is_taken is True)
+        else:
             return await super().call(reviews, tool, arguments)
-        reviews.end_prompt(string(arguments, "id"), arguments.get("isTaken") is True)
         return ""
 
     def outcome(self, path: str, content: str | None, reason: str = "") -> Json:
@@ -92,16 +101,16 @@ class Extended(Companion):
         return super().outcome(path, content)
 
     def introduction(self, experimental: Mapping[str, Mapping[str, object]]) -> Facts:
-        """Return the fingerprint of the ``extension``, and the tools that it lacks.
+        """Return the fingerprint of the ``extension``, and names of tools.
 
-        Those are ``replaced`` by tools of another extension, so they have no reviews.
+        Those that are ``unreviewed`` may write files without a review.
         """
         told = experimental.get("emacs", {})
-        extension, replaced = told.get("extension"), told.get("replaced")
-        names = replaced if isinstance(replaced, list) else []
+        extension, unreviewed = told.get("extension"), told.get("unreviewed")
+        names = unreviewed if isinstance(unreviewed, list) else []
         return {
             "extension": extension if isinstance(extension, str) else "",
-            "replaced": [name for name in names if isinstance(name, str)],
+            "unreviewed": [name for name in names if isinstance(name, str)],
         }
 
     def prompt(self, prompt_id: str, text: str) -> Json:

@@ -236,6 +236,11 @@ class Diffs:
                 "answer in the terminal of the CLI"
             )
 
+    def written(self, session: Session, path: str) -> None:
+        """Report that ``session`` has written ``path`` without a review."""
+        if not session.remote:
+            self._emacs.report("file-written", path)
+
     async def close(self, session: Session, path: str) -> str | None:
         """Close the diff of ``path``; return its text, or None if there is none."""
         diff = self.of(session).get(path)

@@ -164,6 +164,7 @@ async def _call_tool(
         partial(session.calls.decided, call=context.request.state.call),
         session.connected_for,
         session.end_prompt,
+        partial(diffs.written, session),
     )
     try:
         call = session.client.protocol.call

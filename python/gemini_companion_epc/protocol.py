@@ -32,6 +32,7 @@ class Reviews(NamedTuple):
     decided: Callable[[str, str], Awaitable[bool | None]]
     connected_for: Callable[[], float]
     end_prompt: Callable[[str, bool], None]
+    written: Callable[[str], None]
 
 
 class Protocol(ABC):

@@ -54,6 +54,21 @@ def test_pi_has_reviews_of_what_it_writes(world: World) -> None:
     assert crlf.read_bytes() == "\ufeffone\r\ndeux\r\ntrois\r\n".encode()
     assert "The user changed this edit" in cli.results()[-1]
 
+    mixed = world.file("mixed.txt", "a\r\nb\nc\r\nd\n")
+    reviews.proposed(cli, mixed, replace(mixed, "d", "D"), say("ends done"))
+    reviews.edit("b", "B\nB2")
+    reviews.accept()
+    cli.wait_for("ends done")
+    assert mixed.read_bytes() == b"a\r\nB\nB2\nc\r\nD\n"
+
+    long = "".join(f"line {n}\n" for n in range(4000))
+    reviews.proposed(cli, mixed, write(mixed, long), say("long done"))
+    reviews.edit("line 7\n", "x" * 200000 + "\n")
+    reviews.accept()
+    cli.wait_for("long done")
+    assert len(cli.results()[-1]) < 10000
+    assert "(200001 characters)" in cli.results()[-1]
+
     world.row = "Pi: reject"
     new = world.project / "new" / "c.txt"
     reviews.proposed(cli, new, write(new, "x\n"), say("no done"))
@@ -314,6 +329,66 @@ def test_pi_is_run_with_its_extension(world: World) -> None:
     emacs.becomes(f"(symbol-name {state})", "ready")
     turn = "(gemini-companion-session-turn (car (gemini-companion-sessions)))"
     emacs.becomes(f"(gemini-companion-turn-prompt {turn})", "prompt 1 please")
+
+
+# An extension that writes files by itself, and one by a tool of others with a limit.
+OTHER = """
+import { writeFile } from "node:fs/promises";
+const string = { type: "string" };
+const parameters = { type: "object", properties: { path: string, text: string } };
+const tool = (name, execute) => {
+  return { name, label: name, description: name, parameters, execute };
+};
+const said = (text) => ({ content: [{ type: "text", text }], details: {} });
+const write = async (_id, { path, text }) => {
+  await writeFile(path, text);
+  return said("written");
+};
+const script = async (_id, { path, text }, _signal, _update, ctx) => {
+  const signal = AbortSignal.timeout(4000);
+  const args = { path, content: text };
+  const { isError } = await ctx.executeTool("write", args, { signal });
+  return said(isError ? "refused" : "written");
+};
+export default (pi) => {
+  pi.registerTool(tool("edit", write));
+  pi.registerTool(tool("multiedit", write));
+  pi.registerTool(tool("script", script));
+};
+"""
+
+
+@pytest.mark.contract("Pi: beside another extension")
+@pytest.mark.parametrize("name", ["before", "other"])
+def test_pi_starts_beside_an_extension_that_has_its_own_edit(
+    world: World, name: str
+) -> None:
+    file = world.file("a.txt", "one\n")
+    other = pi.home_of(world.scratch) / "extensions" / name / "index.js"
+    other.parent.mkdir(parents=True)
+    other.write_text(OTHER)
+    emacs, reviews, cli = world.pi_pair(file)
+    unreviewed = f"(plist-get {FIRST} :unreviewed)"
+    emacs.becomes(f"(vconcat {unreviewed})", ["edit", "multiedit"])
+    for tool in ("edit", "multiedit"):
+        turn = call(tool, path="a.txt", text=f"{tool}\n")
+        cli.model.script(turn, say(f"{tool} done"))
+        cli.prompt()
+        cli.finished(f"{tool} done", file, f"{tool}\n")
+        emacs.becomes(
+            f"(with-current-buffer (get-file-buffer {lisp(file)}) (buffer-string))",
+            f"{tool}\n",
+        )
+    reviews.accepted(cli, file, write(file, "reviewed\n"))
+    assert file.read_text() == "reviewed\n"
+
+    cli.model.script(call("script", path="a.txt", text="late\n"), say("script done"))
+    cli.ask()
+    reviews.shown("a.txt")
+    reviews.wait_until(0)
+    cli.wait_for("script done")
+    assert "refused" in cli.results()[-1]
+    assert file.read_text() == "reviewed\n"
 
 
 @pytest.mark.contract("Pi: summaries")

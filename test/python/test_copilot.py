@@ -141,9 +141,7 @@ def test_a_review_is_closed_at_once_except_while_the_cli_connects(
             # Another call for the file ends this one.
             await is_reopened.wait()
 
-        reviews = Reviews(
-            "session", opened, close, decided, lambda: age, lambda *_: None
-        )
+        reviews = Reviews("session", opened, close, decided, lambda: age, print, print)
         call = partial(Copilot().call, reviews)
         review: Json = {"original_file_path": "/a", "new_file_contents": "x"}
         opening = asyncio.create_task(call("open_diff", {**review, "tab_name": "1"}))

@@ -33,6 +33,12 @@ await companion.initialize({ port: Number(process.argv[1]), token: "t" }).then(
   (error) => console.log(error.message),
 );
 """
+# The text of a file with the line ends of another one, as JSON.
+ENDS = """
+import { withLineEnds } from "%s";
+const [text, whole] = process.argv.slice(1).map((text) => JSON.parse(text));
+console.log(JSON.stringify(withLineEnds(text, whole)));
+"""
 # A server of another user: it prints its port, and then all that it gets.
 SERVE = """
 import os, socket, sys
@@ -82,6 +88,21 @@ def test_a_server_is_found_for_its_directory_while_its_emacs_runs(
     write(tmp_path, "host.json", workspacePath="/nowhere")
     write(tmp_path, "live.json", port=3)
     assert node(FIND, tmp_path, tmp_path) == "3"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a\nB\nc\nD\n", "a\r\nB\nc\r\nD\n"),
+        ("a\nx\nb\nc\nd\n", "a\r\nx\r\nb\nc\r\nd\n"),
+        ("x\na\nb\nc\nd\nz", "x\r\na\r\nb\nc\r\nd\nz"),
+        ("c\nd\n", "c\r\nd\n"),
+        ("", ""),
+    ],
+)
+def test_each_line_keeps_its_end(text: str, written: str) -> None:
+    whole = "a\r\nb\nc\r\nd\n"
+    assert json.loads(node(ENDS, json.dumps(text), json.dumps(whole))) == written
 
 
 def test_no_proxy_gets_what_is_for_emacs(monkeypatch: pytest.MonkeyPatch) -> None:

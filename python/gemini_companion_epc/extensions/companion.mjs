@@ -180,8 +180,8 @@ async function textOf(response) {
 /** A connection to Emacs, for which this searches until `stop' is called. */
 export class Companion {
   /** NAME and VERSION are those of the CLI, which runs in CWD.  ABOUT returns what Emacs
-   * is told of the extension: its `extension', a fingerprint, and `replaced', the tools
-   * that another extension has.  CHANGED is called when `connected' has changed.  PROMPT
+   * is told of the extension: its `extension', a fingerprint, and `unreviewed', the tools
+   * that may write files without a review.  CHANGED is called when `connected' has changed.  PROMPT
    * is called with a text to submit, and returns a promise whether that was taken. */
   constructor({ name, version, directory, cwd, about, changed = () => {}, prompt = async () => false }) {
     Object.assign(this, { name, version, directory, cwd, about, changed, prompt });
@@ -321,6 +321,11 @@ export class Companion {
     await this.call("promptEnded", { id, isTaken }).catch(() => {});
   }
 
+  /** Tell Emacs that the file NAME was written without a review. */
+  async wrote(name) {
+    if (this.connected) await this.call("fileWritten", { filePath: name }).catch(() => {});
+  }
+
   // What Emacs answers once the user has linked the CLIs
 
   /** Return the answer to REQUEST, an object, or {} if there is none within LIMIT. */
@@ -441,14 +446,105 @@ export function describe(files, cwd) {
   return lines.join("\n");
 }
 
-/** Return the lines in which BEFORE and AFTER differ. */
+// Bounds of a difference for a model, in characters.
+const LONGEST_LINE = 400;
+const LONGEST_DIFFERENCE = 8000;
+
+/** Return the lines in which BEFORE and AFTER differ, as many as fit. */
 export function difference(before, after) {
   const [a, b] = [before.split("\n"), after.split("\n")];
-  const shortest = Math.min(a.length, b.length);
-  let first = 0;
-  while (first < shortest && a[first] === b[first]) first++;
-  let last = 0;
-  while (last < shortest - first && a[a.length - 1 - last] === b[b.length - 1 - last]) last++;
-  const part = (lines, sign) => lines.slice(first, lines.length - last).map((line) => sign + line);
-  return [`@@ line ${first + 1} @@`, ...part(a, "-"), ...part(b, "+")].join("\n");
+  const equal = [...align(a, b), a.length];
+  const rows = [];
+  for (let i = 0, j = 0; j <= b.length; i = equal[j] + 1, j++) {
+    const first = j;
+    while (equal[j] < 0) j++;
+    if (i === equal[j] && first === j) continue;
+    rows.push(`@@ line ${first + 1} @@`);
+    for (const line of a.slice(i, equal[j])) rows.push(`-${line}`);
+    for (const line of b.slice(first, j)) rows.push(`+${line}`);
+  }
+  const shown = [];
+  for (let size = 0; shown.length < rows.length; ) {
+    const row = rows[shown.length];
+    const cut = row.slice(0, LONGEST_LINE).replace(/[\ud800-\udbff]$/, "");
+    const line = cut === row ? row : `${cut}… (${row.length} characters)`;
+    size += line.length + 1;
+    if (size > LONGEST_DIFFERENCE) break;
+    shown.push(line);
+  }
+  if (shown.length < rows.length) shown.push(`… ${rows.length - shown.length} more lines; read the file`);
+  return shown.join("\n");
+}
+
+/** Return TEXT, whose lines end by \\n, with the line ends of WHOLE.
+ *
+ * Each line of WHOLE keeps its own; a new line has that of the line before it. */
+export function withLineEnds(text, whole) {
+  const ends = whole.match(/\r?\n/g) ?? [];
+  if (!ends.includes("\r\n")) return text;
+  const lines = text.split("\n");
+  const equal = align(whole.replaceAll("\r\n", "\n").split("\n"), lines);
+  // The next line of WHOLE that is kept, for each line.
+  const next = [];
+  for (let n = lines.length, place = Infinity; n-- > 0; next[n] = place) if (equal[n] >= 0) place = equal[n];
+  let [place, end] = [-1, ends[0]];
+  return lines
+    .map((line, n) => {
+      if (n === lines.length - 1) return line;
+      if (equal[n] >= 0) place = equal[n];
+      // A changed line has the end of the one that it replaces.
+      else if (place + 1 < Math.min(next[n], ends.length)) place++;
+      else return line + end;
+      end = ends[place] ?? end;
+      return line + end;
+    })
+    .join("");
+}
+
+/** Return the index of an equal line of A for each line of B, or -1, in ascending order.
+ *
+ * Equal lines at both ends of a block belong together, and those that it has once. */
+function align(a, b) {
+  const equal = new Array(b.length).fill(-1);
+  const within = (i, iEnd, j, jEnd) => {
+    while (i < iEnd && j < jEnd && a[i] === b[j]) equal[j++] = i++;
+    while (i < iEnd && j < jEnd && a[iEnd - 1] === b[jEnd - 1]) equal[--jEnd] = --iEnd;
+    if (i === iEnd || j === jEnd) return;
+    const anchors = common(a, i, iEnd, b, j, jEnd);
+    if (!anchors.length) return;
+    for (const [x, y] of anchors) {
+      within(i, x, j, y);
+      equal[y] = x;
+      [i, j] = [x + 1, y + 1];
+    }
+    within(i, iEnd, j, jEnd);
+  };
+  within(0, a.length, 0, b.length);
+  return equal;
+}
+
+/** Return the longest ascending list of pairs of lines that both blocks have once. */
+function common(a, i, iEnd, b, j, jEnd) {
+  const once = (lines, first, end) => {
+    const places = new Map();
+    for (let n = first; n < end; n++) places.set(lines[n], places.has(lines[n]) ? -1 : n);
+    return places;
+  };
+  const there = once(a, i, iEnd);
+  // The last pairs of the best lists of each length; a pair knows the one before it.
+  const best = [];
+  for (const [line, y] of once(b, j, jEnd)) {
+    const x = there.get(line) ?? -1;
+    if (x < 0 || y < 0) continue;
+    let [low, high] = [0, best.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (best[middle].x < x) low = middle + 1;
+      else high = middle;
+    }
+    best[low] = { x, y, before: best[low - 1] };
+  }
+  const pairs = [];
+  for (let pair = best.at(-1); pair; pair = pair.before) pairs.push([pair.x, pair.y]);
+  return pairs.reverse();
 }

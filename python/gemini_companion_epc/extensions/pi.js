@@ -18,7 +18,7 @@ import {
   generateDiffString,
   generateUnifiedPatch,
 } from "@earendil-works/pi-coding-agent";
-import { Companion, describe, difference, directoryOf, fingerprint, sleep } from "./companion.mjs";
+import { Companion, describe, difference, directoryOf, fingerprint, sleep, withLineEnds } from "./companion.mjs";
 
 const FILE = fileURLToPath(import.meta.url);
 // That of the files that are loaded, which may be replaced later.
@@ -34,8 +34,13 @@ const CHECK = 100;
 // Milliseconds in which Pi begins to handle a prompt.
 const TAKEN = 5000;
 
-const TOOLS = ["edit", "write"];
 const READING_TOOLS = ["read", "grep", "find", "ls"];
+// What a tool of another extension is called that may write files.
+const WRITES = /edit|write|patch|replace/i;
+// The arguments in which such tools name files, and the names in a patch.
+const FILE_KEY = /^(file_?)?(path|name)$|^file$/i;
+const PATCHED = /^\*\*\* (?:Add|Update) File: (.+)$/gm;
+const MOST_FILES = 20;
 // That of the names of our tools for the model.
 const PREFIX = "emacs_";
 
@@ -61,20 +66,25 @@ export default function (pi) {
       version: VERSION,
       directory: directoryOf("PI_CODING_AGENT_DIR", ".pi/agent"),
       cwd: ctx.cwd,
-      about: () => ({ extension: FINGERPRINT, replaced: replaced() }),
+      about: () => ({ extension: FINGERPRINT, unreviewed: unreviewed() }),
       changed: () => (showConnection(ctx), showReviews(ctx)),
       prompt: (text) => (prompts = prompts.then(() => submit(ctx, text))),
     });
     showConnection(ctx);
     setTitle(ctx, "◇");
+    register(createEditToolDefinition);
+    register(createWriteToolDefinition);
     companion.start();
   });
   pi.on("session_shutdown", () => companion?.stop());
 
-  /** Return the names of our tools that another extension has registered first. */
-  function replaced() {
-    const isOther = ({ name, sourceInfo }) => TOOLS.includes(name) && !isOwn(sourceInfo.path);
-    return pi.getAllTools().filter(isOther).map(({ name }) => name);
+  const isOthers = ({ sourceInfo }) => sourceInfo?.source !== "builtin" && !isOwn(sourceInfo?.path);
+
+  /** Return the names of the tools of others that may write files without a review. */
+  function unreviewed() {
+    const active = pi.getActiveTools();
+    const tools = pi.getAllTools().filter((tool) => isOthers(tool) && WRITES.test(tool.name));
+    return tools.map(({ name }) => name).filter((name) => active.includes(name));
   }
 
   function showConnection(ctx) {
@@ -156,13 +166,33 @@ export default function (pi) {
 
   // What other tools write
 
-  const writes = (name) => !TOOLS.includes(name) && !READING_TOOLS.includes(name) && !name.startsWith(PREFIX);
+  // The tools with reviews.
+  const own = new Set();
+  const writes = (name) => !own.has(name) && !READING_TOOLS.includes(name) && !name.startsWith(PREFIX);
   const callOf = ({ toolCallId, toolName, input }) => ({ id: toolCallId, name: String(input?.command ?? toolName).slice(0, 2000) });
+
+  /** Return the names of files in INPUT, the arguments of a tool. */
+  function filesIn(input, cwd) {
+    const names = new Set();
+    const add = (name) => names.size < MOST_FILES && names.add(path.resolve(cwd, name));
+    const search = (value, key, depth) => {
+      if (typeof value === "string") {
+        if (FILE_KEY.test(key)) add(value);
+        else for (const [, name] of value.matchAll(PATCHED)) add(name.trim());
+      } else if (value && typeof value === "object" && depth < 4)
+        for (const [inner, one] of Object.entries(value)) search(one, Array.isArray(value) ? key : inner, depth + 1);
+    };
+    search(input, "", 0);
+    return [...names];
+  }
+
   pi.on("tool_call", async (event) => {
     if (writes(event.toolName)) await companion?.report("called", callOf(event));
   });
-  pi.on("tool_result", async (event) => {
-    if (writes(event.toolName)) await companion?.report("returned", callOf(event));
+  pi.on("tool_result", async (event, ctx) => {
+    if (!writes(event.toolName)) return;
+    for (const name of filesIn(event.input, ctx.cwd)) await companion?.wrote(name);
+    await companion?.report("returned", callOf(event));
   });
 
   // Questions of the model
@@ -244,11 +274,17 @@ export default function (pi) {
     throw new Error("Operation aborted");
   }
 
-  /** Register the tool that MAKE defines, with reviews of what it writes. */
+  /** Register the tool that MAKE defines, with reviews of what it writes.
+   *
+   * Pi does not start if two extensions register one tool while they are loaded. */
   function register(make) {
     const plain = make(process.cwd());
+    if (pi.getAllTools().some((tool) => tool.name === plain.name && isOthers(tool))) return;
+    own.add(plain.name);
     pi.registerTool({
       ...plain,
+      // If the user has turned the tool off, it stays off.
+      defaultActive: false,
       async execute(id, params, signal, onUpdate, ctx) {
         await companion?.ready;
         if (!companion?.connected || !ctx.hasUI) return make(ctx.cwd).execute(id, params, signal, onUpdate, ctx);
@@ -262,13 +298,14 @@ export default function (pi) {
             const old = await fs.readFile(name, "utf8").catch(() => undefined);
             if (old === whole) return;
             const mark = whole.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
-            const proposed = whole.slice(mark.length).replaceAll("\r\n", "\n");
+            const plain = whole.slice(mark.length);
+            const proposed = plain.replaceAll("\r\n", "\n");
             const accepted = await reviewed(ctx, signal, name, proposed);
-            const ends = old ?? whole;
-            const isDos = ends.includes("\r\n") && !/(^|[^\r])\n/.test(ends);
-            const changed = mark + (isDos ? accepted.replaceAll("\n", "\r\n") : accepted);
+            const text = accepted === proposed ? whole : mark + withLineEnds(accepted, plain);
             await fs.mkdir(path.dirname(name), { recursive: true });
-            await fs.writeFile(name, accepted === proposed ? whole : changed);
+            // The time of a script of codemode may be over.
+            if (signal?.aborted) throw new Error("Operation aborted");
+            await fs.writeFile(name, text);
             change = { file: name, old: old?.replaceAll("\r\n", "\n"), proposed, accepted };
           },
         };
@@ -281,12 +318,14 @@ export default function (pi) {
         if (accepted === proposed) return { ...result, content };
         // The terminal and the model have what was written.
         const note = `The user changed this edit before it was written.  Your text (-) and the text in the file (+):\n${difference(proposed, accepted)}`;
-        const patch = generateUnifiedPatch(params.path, before, accepted);
-        const details = result.details && { ...result.details, ...generateDiffString(before, accepted), patch };
+        // These are slow; the details of a written file have neither.
+        const details = result.details && {
+          ...result.details,
+          ...generateDiffString(before, accepted),
+          patch: generateUnifiedPatch(params.path, before, accepted),
+        };
         return { ...result, content: [...content, { type: "text", text: note }], details };
       },
     });
   }
-  register(createEditToolDefinition);
-  register(createWriteToolDefinition);
 }

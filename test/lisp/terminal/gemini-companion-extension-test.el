@@ -116,7 +116,7 @@
            `(((:extension ,own) good)
              (nil good)
              ((:extension "other") good note)
-             ((:extension ,own :replaced ("edit")) good bad)))
+             ((:extension ,own :unreviewed ("edit")) good bad)))
         (cl-letf (((symbol-function 'gemini-companion-sessions)
                    (lambda () `((:id "1" :client "pi" ,@facts)))))
           (should (equal marks (gemini-companion-extension-test-marks))))))))
