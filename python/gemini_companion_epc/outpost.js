@@ -3,7 +3,6 @@
 // It writes the discovery files, carries connections, sends and reverts files, and ends with its stdin.  Both sides
 // send lines of JSON, a kind and its values; see `Kind', and `handlers' for those that come here.
 const crypto = require('crypto');
-const childProcess = require('child_process');
 const fs = require('fs');
 const net = require('net');
 const os = require('os');
@@ -12,10 +11,8 @@ const readline = require('readline');
 
 const LARGEST_DISCOVERY = 65536;
 const MOST_SILENT = 64; // Connections on which nothing has arrived.
-const TRIES = 60; // Of listening at a port that is in use, with this pause:
-const TRY_AGAIN_MS = 50;
-const KILL_MS = 1000;
-const SILENCE_MS = 120000;
+const TRY_AGAIN_MS = 50; // Between two tries of listening at a port that is in use.
+const GREETING_MS = 120000;
 const BEAT_MS = 15000;
 const WATCH_MS = 200;
 const ROOT_MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'];
@@ -67,7 +64,7 @@ process.stdout.on('drain', () => connections.forEach((connection) => connection.
 const connections = new Map(); // By number, those that have sent something.
 const silent = new Set();
 let lastNumber = 0;
-let triesLeft = TRIES;
+let lastTry = 0; // The time of the last try of a port that is in use.
 
 const server = net.createServer((connection) => {
   const number = ++lastNumber;
@@ -96,11 +93,12 @@ server.on('error', (error) => {
   if (error.code !== 'EADDRINUSE') {
     throw error;
   }
-  triesLeft--;
-  if (triesLeft === 0) {
+  // The outpost before this one has the port until it ends, as it hears nothing.
+  lastTry ||= Date.now() + 1000 * settings.silence;
+  if (Date.now() > lastTry) {
     settings.port = 0;
   }
-  setTimeout(listen, TRY_AGAIN_MS); // The outpost before this one may still have the port.
+  setTimeout(listen, TRY_AGAIN_MS);
 });
 
 function listen() {
@@ -201,7 +199,6 @@ function writeDiscovery(client, port, roots) {
     workspacePath: plain.join(':'),
     ppid: process.pid,
     host: HOST,
-    started: startOf(process.pid),
   };
   written.add(file);
   const draft = `${file}.tmp`;
@@ -223,14 +220,14 @@ function makeOwn(directory) {
 
 // Outposts that were before this one
 
-// Remove the files of outposts that have ended, and end those of this Emacs, whose connections were lost unnoticed.
+// Remove the files of this Emacs, whose connection was lost, and of processes that have ended.
 function sweep(client) {
   const directory = directoryOf(client);
   for (const name of filesIn(directory)) {
     const file = path.join(directory, name);
     const content = written.has(file) ? null : readDiscovery(file);
-    if (content) {
-      sweepOne(file, content, content.authToken === client.content.authToken);
+    if (content && (content.authToken === client.content.authToken || hasEnded(content.ppid))) {
+      remove(file);
     }
   }
 }
@@ -248,36 +245,11 @@ function readDiscovery(file) {
   try {
     const content = JSON.parse(readFile(file, LARGEST_DISCOVERY, fs.constants.O_NOFOLLOW));
     const isOurs = content.ideInfo.name === 'emacs' && content.host === HOST;
-    // Signals to other numbers are for groups of processes.
+    // Other numbers are for groups of processes.
     return isOurs && Number.isInteger(content.ppid) && content.ppid > 0 ? content : null;
   } catch {
     return null;
   }
-}
-
-// After a reboot, another process may have the number in a file, and must get no signal.
-function sweepOne(file, { ppid, started }, isOfThisEmacs) {
-  const start = startOf(ppid);
-  // Files of an older version, and those of an Emacs, have no time.
-  const isOutpost = started ? start === started : isOfThisEmacs && runsOutpost(ppid);
-  if (isOutpost && isOfThisEmacs && ppid !== process.pid) {
-    endOutpost(ppid, start, file);
-  } else if (isOfThisEmacs || (started ? !isOutpost : hasEnded(ppid))) {
-    remove(file);
-  }
-}
-
-// A process that is suspended keeps its port, and ends only by SIGKILL.
-function endOutpost(pid, start, file) {
-  signal(pid, 'SIGTERM');
-  setTimeout(() => {
-    if (startOf(pid) === start) {
-      signal(pid, 'SIGKILL');
-    }
-    if (!written.has(file)) {
-      remove(file);
-    }
-  }, KILL_MS);
 }
 
 function hasEnded(pid) {
@@ -287,58 +259,6 @@ function hasEnded(pid) {
   } catch (error) {
     return error.code === 'ESRCH';
   }
-}
-
-function signal(pid, name) {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // It has ended.
-  }
-}
-
-// When a process began, which tells it from all others that had its number; "" if there is none.
-function startOf(pid) {
-  try {
-    if (!fs.existsSync('/proc/self/stat')) {
-      return ps(pid, 'lstart=');
-    }
-    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name before these fields may have spaces and parentheses.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const [state, ticks] = [fields[0], fields[19]];
-    return 'ZX'.includes(state) ? '' : `${bootId()} ${ticks}`;
-  } catch {
-    return '';
-  }
-}
-
-function bootId() {
-  try {
-    return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return '';
-  }
-}
-
-// Whether a process was started as this one was, but for the program of the outpost in its last argument.
-function runsOutpost(pid) {
-  const options = process.execArgv.join(' ');
-  try {
-    const file = `/proc/${pid}/cmdline`;
-    const command = fs.existsSync(file) ? fs.readFileSync(file, 'utf8').replace(/\0/g, ' ') : ps(pid, 'args=');
-    const space = command.indexOf(' ');
-    const isNode = path.basename(command.slice(0, space)).startsWith('node');
-    return isNode && options !== '' && command.startsWith(`${options} `, space + 1);
-  } catch {
-    return false;
-  }
-}
-
-function ps(pid, column) {
-  const environment = { ...process.env, LC_ALL: 'C' };
-  return childProcess.execFileSync('ps', ['-ww', '-o', column, '-p', String(pid)],
-    { encoding: 'utf8', env: environment, stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 }
 
 // Files
@@ -449,6 +369,7 @@ function greet(number, data) {
   data.clients.forEach(sweep);
   const roots = Object.fromEntries(data.directories.map((directory) => [directory, rootOf(directory)]));
   settings = { ...data, number, roots };
+  expectLines(1000 * settings.silence);
   // The server takes only what it knows to be in them.
   send(Kind.ROOTS, { roots, home: path.resolve(os.homedir()) }, number);
   for (const root of new Set(Object.values(roots))) {
@@ -493,7 +414,15 @@ function end() {
   process.exit();
 }
 
-const silence = setTimeout(end, SILENCE_MS);
+let silence;
+
+// End when nothing arrives for LIMIT milliseconds: the connection was lost unnoticed.
+function expectLines(limit) {
+  clearTimeout(silence);
+  silence = setTimeout(end, limit);
+}
+
+expectLines(GREETING_MS);
 process.on('exit', () => written.forEach(remove));
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
   process.on(name, end);

@@ -306,6 +306,7 @@ class Outpost:
             "files": self._remote.files,
             "limit": LARGEST_FILE,
             "port": self._facts["port"],
+            "silence": _SILENCE,
         }
         self._request(Kind.HELLO, settings)
 
