@@ -46,16 +46,6 @@ session settings share tree trust"))
    '("$PI_CODING_AGENT_DIR/settings.json" "~/.pi/agent/settings.json"))
   (gemini-companion-client-project-settings ".pi/settings.json"))
 
-;;;; Titles
-
-(gemini-companion-client-values pi
-  (gemini-companion-client-titles
-   ;; The extension sets the titles with a sign; Pi itself sets the last one.
-   '(("\\`◇ π" . ready)
-     ("\\`✦ π" . working)
-     ("\\`✋ π" . waiting)
-     ("\\`π - " . named))))
-
 ;;;; Conversations
 
 (cl-defmethod gemini-companion-client-resume-arguments

@@ -8,8 +8,9 @@
 ;; Determine the state of each connected CLI, and the beginning and end of its turns.
 ;;
 ;; A CLI with an open review, or another open request, is waiting, wherever it runs.
-;; A CLI in a terminal of this Emacs shows its state in the window title, and a linked
-;; CLI reports the beginning and the end of each turn by hooks.  The state of other
+;; A CLI in a terminal of this Emacs reports its state by the Program Status Protocol, or
+;; shows it in the window title, and a linked CLI reports the beginning and the end of
+;; each turn by hooks.  The state of other
 ;; CLIs is unknown.  A CLI that is waiting without a request asks a question in its
 ;; terminal.
 
@@ -18,6 +19,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-guard)
+(require 'gemini-companion-program-status)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
@@ -177,6 +179,53 @@ whether a title of PROCESS has shown a state."
                            (memq meaning '(ready working waiting))))))
   (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
+(defun gemini-companion-state-set-program-status (process report)
+  "Record REPORT, which the program of PROCESS has sent.
+REPORT is as for `gemini-companion-program-status-read'.  The property
+`gemini-companion-program-status' of PROCESS has the records.  If the report
+ends the work, end the turn, even if a review is open: a report decides nothing
+about that."
+  (when-let* ((new (gemini-companion-program-status-read report)))
+    (let ((state (gemini-companion-state--program process)))
+      (gemini-companion-state--set-program
+       process (gemini-companion-program-status-set
+                (process-get process 'gemini-companion-program-status) new))
+      (when (and (memq state '(working waiting))
+                 (eq 'ready (gemini-companion-state--program process)))
+        (mapc #'gemini-companion-state--finish
+              (seq-filter (lambda (record)
+                            (eq process (gemini-companion-state--process record)))
+                          gemini-companion-state--records))))))
+
+(defun gemini-companion-state-at-shell-prompt (process)
+  "Record that a shell has its prompt in the terminal of PROCESS."
+  (when-let* ((records (process-get process 'gemini-companion-program-status)))
+    (gemini-companion-state--set-program
+     process (gemini-companion-program-status-at-prompt records))))
+
+(defun gemini-companion-state--set-program (process records)
+  "Set the RECORDS of the program of PROCESS, and update the states of CLIs."
+  (process-put process 'gemini-companion-program-status records)
+  (mapc #'gemini-companion-state--update gemini-companion-state--records))
+
+(defun gemini-companion-state--program (process)
+  "Return the state that the program of PROCESS has reported, or nil."
+  (gemini-companion-program-status-state
+   (process-get process 'gemini-companion-program-status)))
+
+(defun gemini-companion-state--finish (record)
+  "End the turn of RECORD, whose CLI has reported the end; it may not be ready.
+If a review is still open, report that."
+  (when (and (gemini-companion-state--request record)
+             (= 1 (gemini-companion-state--count
+                   (gemini-companion-state--process record))))
+    (let ((session (gemini-companion-state--session record)))
+      (gemini-companion-state--end record)
+      (message "%s has finished, but its %s is still open"
+               (gemini-companion-session-name session)
+               (gemini-companion-request-label
+                (gemini-companion-state--request record))))))
+
 (defun gemini-companion-state-set-working (process)
   "Record that the program of PROCESS works for a second, if its title is `ready'.
 The property `gemini-companion-working' of PROCESS is the timer for the end."
@@ -309,17 +358,19 @@ Return nil if there are two CLIs in the terminal: the title may be of either."
             :key #'gemini-companion-state--process))
 
 (defun gemini-companion-state--title-of (process session)
-  "Return the state of SESSION according to the title of PROCESS, or nil.
+  "Return the state of SESSION by the reports or the title of PROCESS, or nil.
 A title that has only the name of a session of Qwen Code stands for `ready'
 if another title of PROCESS has shown a state."
-  (when-let* ((title (process-get process 'gemini-companion-title)))
-    (pcase (assoc-default (car title)
-                          (gemini-companion-client-titles
-                           (plist-get session :client))
-                          #'string-match-p)
-      ('named (and (cdr title) 'ready))
-      ((and 'ready (guard (process-get process 'gemini-companion-working))) 'working)
-      (state state))))
+  (or
+   (gemini-companion-state--program process)
+   (when-let* ((title (process-get process 'gemini-companion-title)))
+     (pcase (assoc-default (car title)
+                           (gemini-companion-client-titles
+                            (plist-get session :client))
+                           #'string-match-p)
+       ('named (and (cdr title) 'ready))
+       ((and 'ready (guard (process-get process 'gemini-companion-working))) 'working)
+       (state state)))))
 
 (defun gemini-companion-state--follow-question (record)
   "Record the edits about which the CLI of RECORD asks in its terminal.

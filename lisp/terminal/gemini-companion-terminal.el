@@ -9,8 +9,8 @@
 ;; describes the CLI.
 ;;
 ;; This file handles OSC escape sequences in the output before the terminal emulator
-;; receives it: queries for the colors, the window title, which shows the state of the
-;; CLI, and text that the CLI copies.  For term, these sequences are removed, since term
+;; receives it: queries for the colors, the window title and reports of the Program
+;; Status Protocol, which show the state of the CLI, and text that the CLI copies.  For term, these sequences are removed, since term
 ;; would display them.
 
 ;;; Code:
@@ -306,6 +306,7 @@ order, or nil for a CLI on a remote host.  This is the value of
 (defun gemini-companion-terminal--unwatch (process)
   "Stop handling the output of PROCESS."
   (process-put process 'gemini-companion-title nil)
+  (process-put process 'gemini-companion-program-status nil)
   (process-put process 'gemini-companion-output-rest nil)
   (remove-function (process-filter process) #'gemini-companion-terminal--filter))
 
@@ -412,9 +413,12 @@ Eat would answer the queries as for a dark frame, and pad titles."
 (defun gemini-companion-terminal--handle (process content)
   "Handle CONTENT of an OSC sequence in the output of PROCESS.
 CONTENT begins with the number of a command and a semicolon: 0 and 2 set the
-title, 10 and 11 query a color, and 52 copies a text.  Ignore the commands of
-programs that are no CLI."
-  (when (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
+title, 10 and 11 query a color, 52 copies a text, and 7501 reports the state or
+asks whether that is read.  Ignore the commands of programs that are no CLI;
+with 133, the prompt of a shell ends what a CLI was doing."
+  (when (string-prefix-p "133;A" content)
+    (gemini-companion-state-at-shell-prompt process))
+  (when (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\|7501\\);" content)
              (gemini-companion-session-has-terminal-p process))
     (cond
      ((string-match "\\`[02];" content)
@@ -423,6 +427,11 @@ programs that are no CLI."
        process (decode-coding-string
                 (encode-coding-string (substring content 2) 'utf-8-emacs)
                 'utf-8)))
+     ((equal content "7501;?")
+      (gemini-companion-terminal--answer-status process))
+     ((string-prefix-p "7501;" content)
+      (gemini-companion-state-set-program-status
+       process (substring content (length "7501;"))))
      ((string-match "\\`1\\([01]\\);\\?\\'" content)
       (gemini-companion-terminal--answer-color process (match-string 1 content)))
      ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
@@ -451,6 +460,15 @@ report before it has set its first title."
                (eq 'ready (assoc-default title (gemini-companion-client-titles client)
                                          #'string-match-p)))
       (gemini-companion-terminal--answer-color process "1"))))
+
+(defun gemini-companion-terminal--answer-status (process)
+  "Tell the CLI of PROCESS that reports of its state are read; once a second.
+The property `gemini-companion-status-answered' of PROCESS is the last time."
+  (let ((now (float-time))
+        (last (process-get process 'gemini-companion-status-answered)))
+    (unless (and last (< (abs (- now last)) 1))
+      (process-put process 'gemini-companion-status-answered now)
+      (gemini-companion-terminal-send process "\e]7501;?\e\\"))))
 
 (defun gemini-companion-terminal--copy (encoded)
   "Add a text that a CLI has copied to the kill ring.

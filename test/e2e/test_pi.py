@@ -314,6 +314,10 @@ def test_pi_is_run_with_its_extension(world: World) -> None:
     emacs.becomes(SESSION, sessions(world, "pi"))
     state = "(gemini-companion-session-state (car (gemini-companion-sessions)))"
     emacs.becomes(f"(symbol-name {state})", "ready")
+    # Pi reports by its own protocol as well, since the terminal has answered.
+    process = '(get-buffer-process "*pi: project*")'
+    records = f"(process-get {process} 'gemini-companion-program-status)"
+    emacs.holds(f'(and (assoc "" {records}) (assoc "emacs" {records}))', "reports")
     # A prompt is sent by a message.
     cli.model.script(replace(file, "one", "uno"), say("run done"))
     session = "(lambda () (car (gemini-companion-sessions)))"

@@ -67,16 +67,18 @@ export default function (pi) {
       directory: directoryOf("PI_CODING_AGENT_DIR", ".pi/agent"),
       cwd: ctx.cwd,
       about: () => ({ extension: FINGERPRINT, unreviewed: unreviewed() }),
-      changed: () => (showConnection(ctx), showReviews(ctx)),
+      changed: () => ((shown = undefined), showConnection(ctx), showReviews(ctx)),
       prompt: (text) => (prompts = prompts.then(() => submit(ctx, text))),
     });
     showConnection(ctx);
-    setTitle(ctx, "◇");
     register(createEditToolDefinition);
     register(createWriteToolDefinition);
     companion.start();
   });
-  pi.on("session_shutdown", () => companion?.stop());
+  pi.on("session_shutdown", (_event, ctx) => {
+    if (shown && ctx.mode === "tui") process.stdout.write("\x1b]7501;id=emacs:state=clear\x1b\\");
+    companion?.stop();
+  });
 
   const isOthers = ({ sourceInfo }) => sourceInfo?.source !== "builtin" && !isOwn(sourceInfo?.path);
 
@@ -91,27 +93,36 @@ export default function (pi) {
     if (ctx.hasUI) ctx.ui.setStatus("emacs", companion.connected ? "Emacs" : "no Emacs");
   }
 
-  // Emacs reads the state in the title of the terminal.
-  function setTitle(ctx, sign) {
-    const name = pi.getSessionName();
-    if (ctx.mode === "tui") ctx.ui.setTitle([`${sign} π`, ...(name ? [name] : []), path.basename(ctx.cwd)].join(" - "));
+  // Pi reports its own state by the Program Status Protocol only to a terminal that has
+  // answered at its start, and neither a summary of a branch nor a review.
+  let shown;
+  function showState(ctx) {
+    const isBlocked = Boolean(companion?.reviews.size);
+    const state = isBlocked ? "blocked:kind=permission" : isRunning || isWorking ? "working" : "idle";
+    if (ctx.mode !== "tui" || !companion?.connected || state === shown) return;
+    shown = state;
+    process.stdout.write(`\x1b]7501;id=emacs:app=pi:state=${state}\x1b\\`);
   }
+
+  let isWorking = false;
   let isRunning = false;
   pi.on("agent_start", (_event, ctx) => {
     isRunning = true;
-    setTitle(ctx, "✦");
+    showState(ctx);
   });
   pi.on("agent_settled", (_event, ctx) => {
     isRunning = false;
-    setTitle(ctx, "◇");
+    showState(ctx);
     void companion?.report("end");
   });
 
   /** Show that Pi works without an agent, until it is idle; no event says that. */
   async function showWork(ctx) {
-    setTitle(ctx, "✦");
+    isWorking = true;
+    showState(ctx);
     await idle(ctx);
-    setTitle(ctx, "◇");
+    isWorking = false;
+    showState(ctx);
   }
   pi.on("session_before_compact", (_event, ctx) => void showWork(ctx));
   pi.on("session_before_tree", ({ preparation }, ctx) => {
@@ -229,8 +240,7 @@ export default function (pi) {
     const where = companion.connected ? "In review in Emacs" : "Waiting for Emacs, which had the review of";
     if (ctx.hasUI)
       ctx.ui.setWidget("emacs", names.length ? [`${where}: ${names.join(", ")} (/emacs answers here, Esc stops)`] : undefined);
-    if (names.length) setTitle(ctx, "✋");
-    else if (!ctx.isIdle()) setTitle(ctx, "✦");
+    showState(ctx);
   }
 
   /** Ask about the open reviews in the terminal; the first answer counts. */

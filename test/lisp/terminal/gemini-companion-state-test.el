@@ -54,6 +54,73 @@ reported states, the last first."
                        '(ready working waiting ready))
                      (reverse states))))))
 
+(defun gemini-companion-state-test-report (process &rest reports)
+  "Let the program of PROCESS send REPORTS, each in two parts."
+  (dolist (report reports)
+    (let ((output (format "x\e]7501;%s\e\\y" report)))
+      (funcall (process-filter process) process (substring output 0 9))
+      (funcall (process-filter process) process (substring output 9)))))
+
+(ert-deftest gemini-companion-state-is-reported-by-the-program ()
+  "As Copilot CLI 1.0.106 does."
+  (gemini-companion-state-test-with "copilot"
+    (let* ((ended nil)
+           (said nil)
+           (gemini-companion-turn-end-functions
+            (list (lambda (_session _files prompt) (push prompt ended))))
+           (report (apply-partially #'gemini-companion-state-test-report process))
+           (turn (lambda () (gemini-companion-session-turn session))))
+      (pcase-dolist (`(,text . ,state)
+                     '(("state=idle:app=copilot" . ready) ("state=asleep" . ready)
+                       ("state=working" . working)
+                       ("state=blocked:kind=question" . waiting)
+                       ("state=working" . working) ("state=done" . ready)
+                       ("state=working" . working) ("state=error" . ready)))
+        (ert-info (text)
+          (funcall report text)
+          (should (eq state (gemini-companion-session-state session)))))
+      (gemini-companion-test-eventually (cdr ended))
+      ;; A review that is open stays.
+      (funcall report "state=working")
+      (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
+      (should-not (gemini-companion-turn-ended (funcall turn)))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (&rest args) (push (apply #'format args) said))))
+        (funcall report "state=done" "state=done"))
+      (should (= 1 (length said)))
+      (should (string-search "has finished, but its" (car said)))
+      (should (gemini-companion-turn-ended (funcall turn)))
+      (should (eq 'waiting (gemini-companion-session-state session)))
+      (should (eq 'pending (gemini-companion-edit-status
+                            (car (gemini-companion-edits-open)))))
+      (gemini-companion-test-eventually (nthcdr 2 ended))
+      (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
+      (should (eq 'ready (gemini-companion-session-state session)))
+      (should (= 3 (length ended)))
+      ;; It was killed, and a shell prompts.
+      (funcall report "state=working")
+      (funcall (process-filter process) process "\e]133;A\a")
+      (should (eq 'unknown (gemini-companion-session-state session))))))
+
+(ert-deftest gemini-companion-state-survives-any-report ()
+  (gemini-companion-state-test-with "copilot"
+    (let ((parts ["state=" "working" "blocked" "id=" "msg=" "a/" ":" "=" "?" ";"
+                  "\e" "\e\\" "\a" "\e]" "\e]7501;" "7501;" "clear" "\n" "\200" "é"
+                  "\u202e" "aGVsbG8=" "%%%" "\e]133;A" "\e]0;t\a"])
+          (count (string-to-number (or (getenv "GC_FUZZ") "2000"))))
+      (dotimes (_ count)
+        (funcall (process-filter process) process
+                 (mapconcat (lambda (_) (aref parts (random (length parts))))
+                            (make-list (random 12) nil) "")))
+      (dotimes (_ 20)
+        (funcall (process-filter process) process
+                 (concat "\e]7501;state=working:msg=" (make-string 50000 ?a))))
+      (should (< (length (process-get process 'gemini-companion-output-rest)) 200001))
+      (should (<= (length (process-get process 'gemini-companion-program-status))
+                  64)))
+    (gemini-companion-state-test-report process "x" "state=clear" "state=working")
+    (should (eq 'working (gemini-companion-session-state session)))))
+
 (ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
   (gemini-companion-state-test-with nil
     (should (eq 'unknown (gemini-companion-session-state session)))

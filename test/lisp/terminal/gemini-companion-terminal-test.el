@@ -120,6 +120,8 @@
            `((("text \e]11;?\a more") . ,gemini-companion-terminal-test-white)
              (("x\e" "]" "11;" "?\e" "\\\e[c")
               . ,gemini-companion-terminal-test-white)
+             ;; Once a second.
+             (("\e]7501;?\e\\" "\e]7501;?\e\\" "\e]7501;?x\e\\") . "\e]7501;?\e\\")
              (("\e]10;?\a\e]11;?\a")
               . ,(concat "\e]10;rgb:0000/0000/0000\e\\"
                          gemini-companion-terminal-test-white))
