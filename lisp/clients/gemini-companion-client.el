@@ -252,7 +252,7 @@ Its elements are (REGEXP . STATE); the first matching one applies.  STATE is
 title of the same process had a state.")
 
 (gemini-companion-client--define gemini-companion-client-work (client)
-  "Return a regexp for what CLIENT displays while it works with a title of `ready'.
+  "Return a text that CLIENT displays while it works with a title of `ready'.
 It must display that again several times in a second.")
 
 (gemini-companion-client--define gemini-companion-client-follows-background-p (client)

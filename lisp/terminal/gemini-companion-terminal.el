@@ -345,10 +345,8 @@ If ALL is non-nil, also do so for the buffers of CLIs that have ended."
                  header-line-format))))))
 
 (defconst gemini-companion-terminal--work
-  (string-join (gemini-companion-clients-append
-                (lambda (client) (ensure-list (gemini-companion-client-work client))))
-               "\\|")
-  "Regexp for what CLIs display while they work with a title of `ready'.")
+  (delq nil (mapcar #'gemini-companion-client-work gemini-companion-clients))
+  "Texts that CLIs display while they work with a title of `ready'.")
 
 (defun gemini-companion-terminal--filter (arguments)
   "Handle the OSC sequences in the output of a program.
@@ -368,7 +366,8 @@ terminal.  This is an advice of the process filter."
                          (string-search "\e]" output)
                          (string-suffix-p "\e" output))
                      (gemini-companion-terminal--handle-all process output))))
-    (when (and live (string-match-p gemini-companion-terminal--work output))
+    (when (and live (seq-some (lambda (text) (string-search text output))
+                              gemini-companion-terminal--work))
       (gemini-companion-state-set-working process))
     (list process
           (cond
