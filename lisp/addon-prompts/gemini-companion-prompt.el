@@ -439,12 +439,14 @@ ENDED is as for `gemini-companion-prompt-submit'."
                 (when (memq end gemini-companion-prompt--posted)
                   (cl-callf2 delq end gemini-companion-prompt--posted)
                   (cond (sent
-                         (gemini-companion-state-report session 'submitted text)
                          (message "Prompt sent to %s"
                                   (gemini-companion-session-name session)))
                         (t
+                         (gemini-companion-state-report session 'submitted "")
                          (gemini-companion-text-keep text problem)))
                   (funcall ended (and sent 'sent)))))
+    ;; The turn may begin before the CLI confirms the prompt.
+    (gemini-companion-state-report session 'submitted text)
     (push end gemini-companion-prompt--posted)
     (message "Sending prompt to %s..." (gemini-companion-session-name session))
     (unless (gemini-companion-server-ask
