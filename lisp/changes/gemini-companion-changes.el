@@ -693,30 +693,28 @@ Return nil if the file cannot be read."
 BUFFER visits that file, or is nil."
   (let* ((path (gemini-companion-changes-path record))
          (exists (gemini-companion-text-attributes path))
-         (unsaved (and buffer (buffer-modified-p buffer) buffer))
-         ;; A buffer without unsaved text has the text of the file.
          (seen (and exists
                     (gemini-companion-changes-seen
                      record
+                     ;; Unsaved text from before a write says nothing about it.
                      (and buffer
-                          (or unsaved
-                              (gemini-companion-changes--up-to-date-p record buffer))
+                          (gemini-companion-changes--up-to-date-p record buffer)
                           buffer))))
          (edits nil))
     (dolist (write (gemini-companion-changes-file-writes record))
       (let ((edit (gemini-companion-changes--write-edit write)))
         (when (and (not (memq edit edits))
                    (memq (gemini-companion-edit-file-state edit)
-                         '(written reverted unsaved deleted)))
+                         '(written reverted deleted)))
           (push edit edits)
-          (pcase (gemini-companion-changes--state record write exists seen unsaved)
+          (pcase (gemini-companion-changes--state record write exists seen)
             (`(,state . ,undone)
              (gemini-companion-file-state-set-reverted edit state undone))))))))
 
-(defun gemini-companion-changes--state (record write exists seen unsaved)
+(defun gemini-companion-changes--state (record write exists seen)
   "Return the file state of the edit of WRITE, and its undone hunks, a cons.
 RECORD is the record of its file, which EXISTS or not.  SEEN is what is in the
-buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
+buffer of the file, or else in the file.  Return nil if that is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
          (all (mapcar #'car (gemini-companion-changes--write-shown write)))
          (new (gemini-companion-edit-new-p edit))
@@ -739,30 +737,7 @@ buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
               ((gemini-companion-edit-texts-in-file-p edit) '(written)))))
      ((null seen) nil)
      ((not (eq undone 'all)) (cons 'written undone))
-     ((and unsaved
-           (when-let* ((saved (gemini-companion-changes--saved record)))
-             (or (not (eq 'all (gemini-companion-changes--undone write saved)))
-                 ;; A hunk that only removed lines stays undone without these lines.
-                 (seq-some (apply-partially
-                            #'gemini-companion-weave-as-with-p
-                            (gemini-companion-changes-seen-weave saved))
-                           (gemini-companion-changes--write-hunks write)))))
-      (cons 'unsaved all))
      (t (cons 'reverted all)))))
-
-(defun gemini-companion-changes--saved (record)
-  "Return the `gemini-companion-changes-seen' of RECORD in its file, or nil.
-The buffer of the file has unsaved text.  What the user has decided there since
-the last write of a CLI has not changed the file, so a look at the same file
-from before that is still right."
-  (let ((written (car (gemini-companion-changes-file-previous record)))
-        (stamp (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
-    (or (seq-find (lambda (seen)
-                    (pcase (gemini-companion-changes-seen-key seen)
-                      (`(nil ,version ,there)
-                       (and written (<= written version) (equal stamp there)))))
-                  (gemini-companion-changes-file-seen record))
-        (gemini-companion-changes-seen record nil))))
 
 (defun gemini-companion-changes--undone (write seen)
   "Return the hunks of the edit of WRITE, as shown, that are undone in SEEN.

@@ -130,7 +130,6 @@ The value is a verb phrase."
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
-    ('unsaved "is already undone, but not saved yet")
     ('reverted "is already undone")
     ('deleted "is already deleted")
     ((guard (gemini-companion-edit-texts-in-file-p edit)) nil)

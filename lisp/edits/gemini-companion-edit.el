@@ -76,7 +76,7 @@ DECISION is nil while the edit awaits an answer, and then `accepted',
 the CLI closed it or has exited, or `unreviewed' if there was no review.
 FILE-STATE is nil until it is known; `written'; `unwritten' if the CLI did
 not write the file in a minute; `reverted' if the user then did that,
-`unsaved' if that is not saved yet, or `deleted' if the file was new.
+maybe in a buffer that is not saved; or `deleted' if the file was new.
 
 CONTENT is the `gemini-companion-content' that the file had before it; PROPOSED
 is the text that the CLI proposed, and AFTER the text that was answered or
@@ -289,14 +289,14 @@ received, or that have an unsaved proposal."
 (defun gemini-companion-edit-status (edit)
   "Return the status of EDIT, a symbol for the user.
 It is `pending' or `shown' while EDIT is open.  Otherwise it is the file
-state if that is `reverted', `unsaved', `deleted' or `unwritten', or else the
+state if that is `reverted', `deleted' or `unwritten', or else the
 decision.  There are two exceptions: an edit that was dismissed and then
 written is `accepted', since the user did so in the terminal; and an edit
 that was rejected and then written is `unreviewed'."
   (pcase (cons (gemini-companion-edit-decision edit)
                (gemini-companion-edit-file-state edit))
     (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
-    (`(,_ . ,(and state (or 'reverted 'unsaved 'deleted 'unwritten))) state)
+    (`(,_ . ,(and state (or 'reverted 'deleted 'unwritten))) state)
     (`(dismissed . written) 'accepted)
     (`(rejected . written) 'unreviewed)
     (`(,decision . ,_) decision)))

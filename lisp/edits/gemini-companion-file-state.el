@@ -223,7 +223,7 @@ If the file gets the text later, EDIT is recorded as written."
 
 (defun gemini-companion-file-state-set-reverted (edit state &optional undone)
   "Set the file state of EDIT to STATE, and its undone hunks to UNDONE.
-STATE is `reverted', `unsaved', `deleted', or `written' if hunks are left.
+STATE is `reverted', `deleted', or `written' if hunks are left.
 Do nothing if neither changes."
   (unless (and (eq state (gemini-companion-edit-file-state edit))
                (equal undone (gemini-companion-edit-undone edit)))
@@ -518,19 +518,13 @@ that a CLI cannot decode and reads as U+FFFD."
     (while (and left edits)
       (let* ((other (pop edits))
              (undone (gemini-companion-file-state--undecoded-and-undone other))
-             (there (and (gemini-companion-file-state--in-file-p other)
+             (there (and (gemini-companion-edit-written-p other)
                          (gemini-companion-file-state--undecoded
                           (gemini-companion-edit-after other)))))
         (if (seq-intersection undone left)
             (setq edits nil)
           (setq left (seq-difference left there)))))
     (null left)))
-
-(defun gemini-companion-file-state--in-file-p (edit)
-  "Return non-nil if the file of EDIT has the text of EDIT.
-Unsaved text of the buffer may be without it."
-  (or (gemini-companion-edit-written-p edit)
-      (eq 'unsaved (gemini-companion-edit-file-state edit))))
 
 (defun gemini-companion-file-state--undecoded (text &optional start count)
   "Return the lines of TEXT that have U+FFFD, a list, without their ends.
@@ -543,14 +537,13 @@ on, a number from 1."
                   lines))))
 
 (defun gemini-companion-file-state--undecoded-and-undone (edit)
-  "Return the lines with U+FFFD of the hunks of EDIT that are undone in its file."
-  (unless (eq 'unsaved (gemini-companion-edit-file-state edit))
-    (seq-mapcat (lambda (hunk)
-                  (gemini-companion-file-state--undecoded
-                   (gemini-companion-edit-after edit)
-                   (gemini-companion-hunk-new hunk)
-                   (gemini-companion-hunk-new-count hunk)))
-                (gemini-companion-edit-undone edit))))
+  "Return the lines with U+FFFD of the hunks of EDIT that are undone."
+  (seq-mapcat (lambda (hunk)
+                (gemini-companion-file-state--undecoded
+                 (gemini-companion-edit-after edit)
+                 (gemini-companion-hunk-new hunk)
+                 (gemini-companion-hunk-new-count hunk)))
+              (gemini-companion-edit-undone edit)))
 
 (defun gemini-companion-file-state--with-ends (before after now)
   "Return the text BEFORE a write, with the line ends that the file had.

@@ -188,7 +188,7 @@ RIGHT is at the right edge."
      ((gemini-companion-overview-row-newer row)
       (gemini-companion-overview-draw--newer-turn
        (gemini-companion-overview-row-newer row)))
-     ((memq (gemini-companion-edit-status edit) '(reverted unsaved)) "undone")
+     ((eq 'reverted (gemini-companion-edit-status edit)) "undone")
      ((member (gemini-companion-overview-draw-state edit) '("rejected" "closed"
                                                             "unwritten"))
       "")
@@ -717,7 +717,7 @@ omitted."
        (gemini-companion-edit-problem edit)
        (and (eq 'automatic (gemini-companion-edit-decision edit))
             (gemini-companion-edit-rule edit))
-       (and (memq (gemini-companion-edit-file-state edit) '(written reverted unsaved))
+       (and (memq (gemini-companion-edit-file-state edit) '(written reverted))
             (null (gemini-companion-edit-deleted-modes edit))
             (not (gemini-companion-text-attributes path))
             "deleted or renamed since"))))))

@@ -736,28 +736,24 @@ and WAY to undo it is `edit' or `walk'."
     (save-buffer)
     (kill-buffer)))
 
-;; The first edit was said to be undone in the file, too.
-(ert-deftest gemini-companion-changes-in-unsaved-text-do-not-change-what-the-file-has ()
-  (gemini-companion-test-in-changed "1\n2\n3\n4\nfive\n6\n7\n8\n9\n"
-    (gemini-companion-test-writes "a" "1\n2\n3\n4\ncinq\n6\n7\n8\n9\n" session)
-    (gemini-companion-test-writes "a" "1\n2\n3\n4\ncinq\n6\n7\n8\nneun\n" session)
-    (goto-char (point-min))
-    (search-forward "cinq")
-    (replace-match "5")
-    (cl-flet ((states ()
-                (gemini-companion-changes-update-buffer)
-                (gemini-companion-changes-update-edits (gemini-companion-edits))
-                (mapcar #'gemini-companion-edit-status (gemini-companion-edits))))
-      (let ((before (states)))
-        (should (equal '(unsaved unsaved automatic) before))
-        (gemini-companion-test-walk 'gemini-companion-undo-changes)
-        (should (equal '(unsaved unsaved unsaved) (states)))
-        (let ((last-command 'ignore))
-          (undo-boundary)
-          (undo)
-          (gemini-companion-undo-write-taken-back))
-        (should (equal before (states)))
-        (set-buffer-modified-p nil)))))
+;; The edit was said to be undone, as the buffer had not got its text.
+(ert-deftest gemini-companion-changes-are-not-undone-in-text-from-before-the-write ()
+  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
+    (find-file "a")
+    (goto-char (point-max))
+    (insert "mine\n")
+    (let ((edit (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+                                              session 'reviewed)))
+      (gemini-companion-changes-update-edits (list edit))
+      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      (gemini-companion-merge)
+      (gemini-companion-changes-update-edits (list edit))
+      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      ;; The text of the buffer counts from then on.
+      (gemini-companion-undo-edit edit)
+      (should (eq 'reverted (gemini-companion-edit-status edit)))
+      (should (equal (concat gemini-companion-test-lines "mine\n") (buffer-string)))
+      (set-buffer-modified-p nil))))
 
 ;;;; Kept edits, and memory
 

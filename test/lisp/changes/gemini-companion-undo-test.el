@@ -167,7 +167,7 @@
                       (undo)
                       (undo-boundary)
                       (undo-redo 1))
-                    unsaved nil)
+                    reverted nil)
                    ((lambda ()
                       (undo)
                       (save-buffer))
@@ -181,7 +181,7 @@
         (gemini-companion-undo-edit edit)
         (should (equal "1\n2\n3\n4\n5!\n6\n7\n8\n9\n" (buffer-string)))
         (should (equal written (gemini-companion-test-file-text "a")))
-        (should (eq 'unsaved (gemini-companion-undo-test-status edit)))
+        (should (eq 'reverted (gemini-companion-undo-test-status edit)))
         (should-error (gemini-companion-undo-edit edit) :type 'user-error)
         (funcall then)
         (should (eq status (gemini-companion-undo-test-status edit)))
@@ -204,35 +204,6 @@
       (should (equal text (gemini-companion-test-file-text "a")))
       (should (eq 'accepted (gemini-companion-undo-test-status edit))))))
 
-;; Without a line that it has added, the file did not show that it has the edit.
-(ert-deftest gemini-companion-undo-of-a-removal-in-unsaved-text-is-not-saved ()
-  (gemini-companion-undo-test-in "1\n2\n3\n4\n6\n7\n8\n9\n"
-    (insert "mine\n")
-    (gemini-companion-undo-edit edit)
-    (should (equal (concat "mine\n" gemini-companion-undo-test-lines) (buffer-string)))
-    (should (eq 'unsaved (gemini-companion-undo-test-status edit)))
-    (save-buffer)
-    (should (eq 'reverted (gemini-companion-undo-test-status edit)))))
-
-;; The file still had the U+FFFD of the edit, but the text before was taken for unknown.
-(ert-deftest gemini-companion-undo-in-unsaved-text-leaves-lost-characters-in-the-file ()
-  (gemini-companion-undo-test-with '(("a" ""))
-    (let ((session `(:client "gemini" ,@session))
-          (file (expand-file-name "a")))
-      (gemini-companion-test-write "a" "caf\351\n2\n3\n")
-      (find-file "a")
-      (setq gemini-companion-test-send
-            (lambda (_) (gemini-companion-test-write "a" "caf\357\277\275\n2\n3\n")))
-      (let ((edit (gemini-companion-test-writes "a" "caf\uFFFD\n2\n3\n" session)))
-        (goto-char (point-max))
-        (insert "mine\n")
-        (gemini-companion-undo-edit edit)
-        (should (eq 'unsaved (gemini-companion-undo-test-status edit))))
-      (gemini-companion-test-write "a" "caf\357\277\275\n2\nthree\n")
-      (gemini-companion-file-state-record session file "caf\uFFFD\n2\n3\n"
-                                          "caf\uFFFD\n2\nthree\n")
-      (should (gemini-companion-edit-known-p (car (last (gemini-companion-edits))))))))
-
 (ert-deftest gemini-companion-undo-that-is-not-saved-is-forgotten ()
   (dolist (drop (list (lambda ()
                         (set-buffer-modified-p nil)
@@ -246,10 +217,10 @@
         (insert "mine\n")
         (gemini-companion-undo-edit edit second)
         (gemini-companion-undo-edit edit)
-        (should (eq 'unsaved (gemini-companion-undo-test-status edit)))
+        (should (eq 'reverted (gemini-companion-undo-test-status edit)))
         ;; Killing a clone drops nothing.
         (kill-buffer (clone-indirect-buffer "clone" nil))
-        (should (eq 'unsaved (gemini-companion-undo-test-status edit)))
+        (should (eq 'reverted (gemini-companion-undo-test-status edit)))
         (funcall drop)
         (should (eq 'accepted (gemini-companion-undo-test-status edit)))
         (should (equal (list first) (gemini-companion-edit-undone edit)))))))
