@@ -68,7 +68,6 @@ before it, a cons.")
   (known nil :documentation "The changes at the last update, in order.")
   (stamp nil :documentation "The stamp of the file at the last update at which its
 buffer, if any, was up to date.")
-  (device nil :documentation "The device of the file.")
   (noted nil :documentation "What Emacs has undone or redone since the last update: a
 list of (UNDONE . HUNKS), the last one first.")
   (seen nil :documentation "The last `gemini-companion-changes-seen' of its buffer
@@ -510,7 +509,7 @@ Also set which edits of RECORD are undone, apply the noted undos, and call
     (setf (gemini-companion-changes-file-visited record) buffer)
     (when (gemini-companion-changes--up-to-date-p record buffer)
       (setf (gemini-companion-changes-file-stamp record)
-            (gemini-companion-changes--stamp record)))
+            (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
     (when wanted
       (gemini-companion-changes--apply-noted record buffer))
     (let ((seen (and wanted (gemini-companion-changes-seen record buffer))))
@@ -1115,57 +1114,19 @@ exists, the record stays with that file."
 ;; Notifications of the system are lost where a file is replaced, and polling each file
 ;; would keep the machine awake.  So a file is asked when the user turns to it.
 
-(defconst gemini-companion-changes--slow 0.05
-  "Seconds within which a device must return the stamp of a file; else it is slow.")
-
-(defconst gemini-companion-changes--rest 1000
-  "Factor for the time in which a slow device is not asked again.
-That time is this factor times the time that the device has taken.  A busy
-machine may be slow once; a host that is gone takes long.")
-
-(defvar gemini-companion-changes--slow-devices nil
-  "The devices that were slow, such as those of other hosts.
-An alist from a device to the time, a float, until which it is not asked again.")
-
-(defun gemini-companion-changes--slow-p (record)
-  "Return non-nil if the device of the file of RECORD was slow lately."
-  (when-let* ((until (alist-get (gemini-companion-changes-file-device record)
-                                gemini-companion-changes--slow-devices
-                                nil nil #'equal)))
-    (< (float-time) until)))
-
-(defun gemini-companion-changes--stamp (record)
-  "Return the stamp of the file of RECORD, or the last one if its device is slow."
-  (if (gemini-companion-changes--slow-p record)
-      (gemini-companion-changes-file-stamp record)
-    (let* ((path (gemini-companion-changes-path record))
-           (began (float-time))
-           (stamp (gemini-companion-watch-stamp path))
-           (took (- (float-time) began)))
-      (unless (gemini-companion-changes-file-device record)
-        (setf (gemini-companion-changes-file-device record)
-              (when-let* ((attributes (gemini-companion-text-attributes path)))
-                (file-attribute-device-number attributes))))
-      (when (< gemini-companion-changes--slow took)
-        (setf (alist-get (gemini-companion-changes-file-device record)
-                         gemini-companion-changes--slow-devices nil nil #'equal)
-              (+ (float-time) (* gemini-companion-changes--rest took))))
-      stamp)))
-
 (defun gemini-companion-changes--up-to-date-p (record buffer)
   "Return non-nil if BUFFER has read what the file of RECORD has now.
 BUFFER visits that file, or is nil.  The copy of a remote file has no time that
 the buffer records."
   (or (null buffer)
       (gemini-companion-names-of-copy (gemini-companion-changes-path record))
-      (gemini-companion-changes--slow-p record)
       (let ((file-name-handler-alist nil))
         (verify-visited-file-modtime buffer))))
 
 (defun gemini-companion-changes--compare (record)
   "Update RECORD if others have written or deleted its file.
 Revert its buffer; if the buffer has unsaved text, report once how to merge it."
-  (let ((stamp (gemini-companion-changes--stamp record)))
+  (let ((stamp (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
     (unless (equal stamp (gemini-companion-changes-file-stamp record))
       (setf (gemini-companion-changes-file-stamp record) stamp)
       (gemini-companion-revert (gemini-companion-changes-path record))
@@ -1237,8 +1198,7 @@ programs that it has run may have written other files."
                    #'gemini-companion-changes--compare-focused)
   (cancel-function-timers #'gemini-companion-changes--compare-all)
   (cancel-function-timers #'gemini-companion-changes--compare-buffer)
-  (setq gemini-companion-changes--slow-devices nil
-        gemini-companion-changes--unrecorded nil)
+  (setq gemini-companion-changes--unrecorded nil)
   (mapc #'gemini-companion-changes--drop gemini-companion-changes--files))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))

@@ -1222,11 +1222,10 @@ Return `right', or `conflict' if a merge had one."
 The file is a, with 9 lines, of which the CLI has changed the second one."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-in-changed "1\nzwei\n3\n4\n5\n6\n7\n8\n9\n"
-     (let ((gemini-companion-changes--slow 100))
-       (should (eql 1 (gemini-companion-test-left)))
-       (gemini-companion-changes-test-written "a" gemini-companion-test-lines 10)
-       ,occasion
-       ,@body)))
+     (should (eql 1 (gemini-companion-test-left)))
+     (gemini-companion-changes-test-written "a" gemini-companion-test-lines 10)
+     ,occasion
+     ,@body))
 
 (ert-deftest gemini-companion-changes-follow-other-programs-at-the-end-of-a-turn ()
   (gemini-companion-changes-test-compared
@@ -1274,24 +1273,5 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
       (should (string-suffix-p "mine\n" (buffer-string)))
       (should (equal "" (funcall message))))
     (set-buffer-modified-p nil)))
-
-(ert-deftest gemini-companion-changes-let-a-slow-device-rest ()
-  (gemini-companion-changes-test-compared
-      (let ((gemini-companion-changes--slow -1))
-        (gemini-companion-changes--compare-all))
-    (should-not (gemini-companion-test-left))
-    (gemini-companion-changes-test-written
-     "a" (string-replace "2" "zwei" gemini-companion-test-lines) 20)
-    (let ((device (car gemini-companion-changes--slow-devices)))
-      (setcdr device (+ (float-time) 1000))
-      (cl-letf (((symbol-function 'gemini-companion-watch-stamp)
-                 (lambda (_) (error "Asked"))))
-        (mapc #'gemini-companion-changes--compare (gemini-companion-changes-files t)))
-      (should-not (gemini-companion-test-left))
-      ;; It was slow once, on a busy machine.
-      (setcdr device (float-time))
-      (gemini-companion-changes--compare-all)
-      (should (eql 1 (gemini-companion-test-left)))
-      (should (equal (list device) gemini-companion-changes--slow-devices)))))
 
 ;;; gemini-companion-changes-test.el ends here
