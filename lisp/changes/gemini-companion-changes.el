@@ -18,8 +18,7 @@
 ;; that other programs may have written is updated when its window is selected, when
 ;; Emacs gets the focus, and at the end of a turn.
 ;;
-;; The texts of all records take at most 48 MB; together with the texts of
-;; `gemini-companion-decision', 64 MB.
+;; At most 200 records without changes left are kept.  One with changes left stays.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.
@@ -59,7 +58,6 @@ first.")
   (previous nil :documentation "The version after the last write, and the weave
 before it, a cons.")
   (weave nil :documentation "The `gemini-companion-weave' of the file.")
-  (size 0 :documentation "About how many bytes of memory the record takes.")
   (path nil :documentation "The name of the file if it was renamed in Emacs.")
   (visited nil :documentation "The buffer that visited the file at the last update.")
   (new nil :documentation "Non-nil if the file did not exist before.")
@@ -98,8 +96,8 @@ record has changed."
 (defvar gemini-companion-changes--files nil
   "The records of files, in the order in which CLIs first wrote the files.")
 
-(defconst gemini-companion-changes--most-bytes (* 48 1024 1024)
-  "Maximum memory, in bytes, for the texts of all records.")
+(defconst gemini-companion-changes--most-reviewed 200
+  "Maximum number of records without changes left.")
 
 (defvar gemini-companion-changes--unrecorded nil
   "Edits whose writes are not recorded, as their texts could not be compared.
@@ -271,10 +269,7 @@ A CLI may report a write that Emacs has already found in the file."
           (setf (gemini-companion-changes-file-new record)
                 (gemini-companion-edit-new-p edit)))
         (setf (gemini-companion-changes-file-edit record) edit
-              (gemini-companion-changes-file-weave record) weave
-              (gemini-companion-changes-file-size record)
-              (+ (gemini-companion-weave-size weave)
-                 (gemini-companion-changes--size-of-edits record)))
+              (gemini-companion-changes-file-weave record) weave)
         (cl-pushnew edit (gemini-companion-changes-file-edits record))
         (push (gemini-companion-changes--write
                edit (gemini-companion-edit-after edit)
@@ -377,12 +372,6 @@ the lines that were written, record an error, and begin a new weave."
                           'failed "Recording an edit")))))
         (funcall write (gemini-companion-weave-start before)))))
 
-(defun gemini-companion-changes--size-of-edits (record)
-  "Return how many bytes the texts of the edits of RECORD take."
-  (cl-loop for edit in (gemini-companion-changes-file-edits record)
-           sum (cl-loop for text in (gemini-companion-edit-strings edit)
-                        sum (string-bytes text))))
-
 (defun gemini-companion-changes--decided (record)
   "Record that a write, or a decision of the user, has changed RECORD."
   (cl-incf (gemini-companion-changes-file-version record))
@@ -394,24 +383,12 @@ the lines that were written, record an error, and begin a new weave."
                   (gemini-companion-changes-file-writes record))))
 
 (defun gemini-companion-changes--make-room (record)
-  "Drop the oldest records, but not RECORD, if the texts take too much memory.
-Drop records without changes left first.  Report the files that lose marks."
-  (let* ((bytes (cl-loop for other in gemini-companion-changes--files
-                         sum (gemini-companion-changes-file-size other)))
-         (others (remq record gemini-companion-changes--files)))
-    (dolist (other (append
-                    (seq-remove #'gemini-companion-changes-file-unreviewed others)
-                    (seq-filter #'gemini-companion-changes-file-unreviewed others)))
-      (when (< gemini-companion-changes--most-bytes bytes)
-        (cl-decf bytes (gemini-companion-changes-file-size other))
-        (let ((unreviewed (gemini-companion-changes-file-unreviewed other)))
-          (gemini-companion-changes--drop other)
-          (when unreviewed
-            (message "Changes of %s are no longer marked, as the texts of all changed \
-files take more than %d MB"
-                     (gemini-companion-edit-name
-                      (gemini-companion-changes-file-edit other))
-                     (/ gemini-companion-changes--most-bytes 1024 1024))))))))
+  "Drop the oldest records without changes left, but not RECORD, if they are many."
+  (let ((reviewed (seq-remove #'gemini-companion-changes-file-unreviewed
+                              (remq record gemini-companion-changes--files))))
+    (mapc #'gemini-companion-changes--drop
+          (seq-take reviewed (max 0 (- (length reviewed)
+                                       gemini-companion-changes--most-reviewed))))))
 
 (defun gemini-companion-changes--before (edit)
   "Return the text that the file of EDIT had, or nil if it was not recorded."

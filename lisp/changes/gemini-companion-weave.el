@@ -1409,21 +1409,6 @@ superseded there."
        ('both (gemini-companion-weave--with-off mark 'others))
        (_ mark)))))
 
-;;;; Memory
-
-(defun gemini-companion-weave-size (weave)
-  "Return about how many bytes of memory WEAVE takes."
-  (let ((bytes 0))
-    (cl-loop for line across (gemini-companion-weave-lines weave)
-             do (setq bytes
-                      (+ bytes 40 (string-bytes (gemini-companion-weave--text line))
-                         ;; A line has a header, and a mark takes four words.
-                         (if (stringp line)
-                             0
-                           (+ 64 (* 64 (length (gemini-companion-weave--marks
-                                                line))))))))
-    bytes))
-
 ;;;; Texts
 
 (defun gemini-companion-weave--set (hunks)

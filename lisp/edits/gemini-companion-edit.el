@@ -228,7 +228,7 @@ It is not while the edit is open, and for a minute after it has ended."
   "Return the weight of EDIT in the history of edits, 1 or more.
 It is 1 for each 400 kB of its texts."
   (let ((bytes 0))
-    (dolist (text (gemini-companion-edit-strings edit))
+    (dolist (text (gemini-companion-edit--strings edit))
       (cl-incf bytes (string-bytes text)))
     (max 1 (/ bytes 400000))))
 
@@ -273,7 +273,7 @@ received, or that have an unsaved proposal."
     (and (gemini-companion-content-bytes-p content)
          (gemini-companion-content-bytes content))))
 
-(defun gemini-companion-edit-strings (edit)
+(defun gemini-companion-edit--strings (edit)
   "Return the texts of EDIT that are known: the bytes before, and the text after."
   (delq nil (list (gemini-companion-edit-bytes-before edit)
                   (gemini-companion-edit-after edit))))

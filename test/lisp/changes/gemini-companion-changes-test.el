@@ -786,25 +786,19 @@ Return the number of changes that are left."
       (should (equal (concat gemini-companion-test-lines "mine\n")
                      (buffer-string))))))
 
-(ert-deftest gemini-companion-changes-take-not-more-memory-than-that ()
+(ert-deftest gemini-companion-changes-of-few-reviewed-files-are-recorded ()
   :tags '(pure)
-  (gemini-companion-test-with-changes '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
-    (let ((text (apply #'concat (make-list 1000 "0123456789\n")))
-          (gemini-companion-changes--most-bytes 150000))
-      (dolist (file '("a" "b" "c"))
-        (gemini-companion-test-write file text))
-      (should (string-search
-               "Changes of a are no longer marked"
-               (ert-with-message-capture messages
-                 (dolist (file '("a" "b" "c"))
-                   (gemini-companion-test-writes file (concat text "new\n")
-                                                 session))
-                 messages)))
-      (should (equal '("b" "c")
+  (gemini-companion-test-with-changes nil
+    (let ((gemini-companion-changes--most-reviewed 2))
+      (gemini-companion-test-writes "left" "1\n" session)
+      (dolist (file '("a" "b" "c" "d"))
+        (gemini-companion-test-writes file "1\n" session 'reviewed))
+      ;; The last one counts only after the next write.
+      (should (equal '("left" "b" "c" "d")
                      (mapcar (lambda (record)
                                (file-name-nondirectory
                                 (gemini-companion-changes-file-name record)))
-                             (gemini-companion-changes-files)))))))
+                             gemini-companion-changes--files))))))
 
 ;;;; Saving before and after, wherever the command is given
 
