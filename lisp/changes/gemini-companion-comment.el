@@ -190,14 +190,9 @@ Move the comments on a proposal that has ended to its file."
 (defun gemini-companion-comment--report (comment)
   "Report that COMMENT has changed."
   (run-hook-with-args 'gemini-companion-comment-functions comment)
-  (let ((file (gemini-companion-comment-file comment)))
-    (dolist (edit (gemini-companion-comment--open-edits file))
-      (gemini-companion-edit-notify edit 'changed))
-    (gemini-companion-comment--show-elsewhere file)))
-
-(defun gemini-companion-comment--open-edits (file)
-  "Return the edits of FILE, a true name, that await an answer."
-  (seq-filter #'gemini-companion-edit-open-p (gemini-companion-edits-of-file file)))
+  (when-let* ((edit (gemini-companion-comment-edit comment))
+              ((gemini-companion-edit-open-p edit)))
+    (gemini-companion-edit-notify edit 'changed)))
 
 (defun gemini-companion-comment--add (comment)
   "Add COMMENT to those of its proposal, or of its file."
@@ -431,29 +426,8 @@ had written may have been removed, and removed lines may have been restored."
 
 (defun gemini-companion-comment-positions-of-edit (edit)
   "Return the positions of the comments on EDIT, a list of (KEY . COMMENT).
-They are in the order in which they were made.  While EDIT awaits an answer,
-the comments on its file follow, if EDIT has their lines.  For KEY, see
+They are in the order in which they were made.  For KEY, see
 `gemini-companion-comment--key'."
-  (let ((file (gemini-companion-edit-true-name edit)))
-    (append
-     (gemini-companion-comment--positions-on-edit edit)
-     (when (and (gemini-companion-edit-open-p edit)
-                (gemini-companion-comments-of-file file))
-       (seq-filter
-        (pcase-lambda (`(,key . ,comment))
-          (or key
-              (null (gemini-companion-comment-first comment))))
-        (gemini-companion-comment-positions
-         file
-         (gemini-companion-lines-split
-          (gemini-companion-text-of-buffer
-           (gemini-companion-edit-proposal-buffer edit)))
-         (gemini-companion-lines-split
-          (gemini-companion-text-of-buffer
-           (gemini-companion-edit-texts-original edit)))))))))
-
-(defun gemini-companion-comment--positions-on-edit (edit)
-  "Return the positions of the comments made on EDIT: (KEY . COMMENT)s."
   (mapcar (lambda (comment)
             (let ((first (gemini-companion-comment-now comment)))
               (cons (and first
@@ -486,10 +460,8 @@ In a proposal that the user edits, the number of its lines may have changed."
           comments))
 
 (defun gemini-companion-comment-state-of-edit (edit)
-  "Return a value that differs, by `equal', after a change of comments on EDIT.
-Comments on the file of EDIT count as well."
-  (list (gemini-companion-comment--state-of (gemini-companion-edit-comments edit))
-        (gemini-companion-comment-state (gemini-companion-comment--file-of-edit edit))))
+  "Return a value that differs, by `equal', after a change of comments on EDIT."
+  (gemini-companion-comment--state-of (gemini-companion-edit-comments edit)))
 
 (defun gemini-companion-comment--mark (comment &optional placed)
   "Return what is displayed before the text of COMMENT, or the empty string.
@@ -973,13 +945,7 @@ Only the beginning of a very long text is displayed."
   (dolist (comment gemini-companion-comment--all)
     (when (gemini-companion-names-visited-here-p
            (gemini-companion-comment-file comment))
-      (gemini-companion-comment--show comment)))
-  (dolist (edit (gemini-companion-edits-open))
-    (when (and (gemini-companion-edit-comments edit)
-               (gemini-companion-names-visited-here-p
-                (gemini-companion-edit-true-name edit)))
-      (gemini-companion-comment--show-elsewhere
-       (gemini-companion-edit-true-name edit)))))
+      (gemini-companion-comment--show comment))))
 
 (defun gemini-companion-comment--follow-name ()
   "Let the comments in the current buffer follow the new name of its file.
@@ -1000,72 +966,6 @@ record does."
                 (gemini-companion-text-true-name path))
           (gemini-companion-comment--report comment)))))))
 
-;;;; In buffers of others
-
-;; A comment on an open proposal has its overlay in the proposal, and one on a file in
-;; the buffer that visits it.  The other buffer displays a copy below the same lines.
-
-(defvar-local gemini-companion-comment--copies nil
-  "Overlays that display comments here whose own overlays are in other buffers.")
-
-(defun gemini-companion-comment--show-elsewhere (file)
-  "Display the comments on FILE, a true name, in its open proposals as well.
-The buffer that visits FILE displays the comments on its open proposals."
-  (let ((edits (gemini-companion-comment--open-edits file)))
-    (when-let* ((path (cond (edits (gemini-companion-edit-file (car edits)))
-                            ((gemini-companion-comments-of-file file)
-                             (gemini-companion-comment-path
-                              (car (gemini-companion-comments-of-file file))))))
-                (buffer (gemini-companion-names-buffer path)))
-      (gemini-companion-comment--set-copies
-       buffer (seq-mapcat #'gemini-companion-edit-comments edits)))
-    (dolist (edit edits)
-      (gemini-companion-comment--set-copies
-       (gemini-companion-edit-proposal-buffer edit)
-       (gemini-companion-comments-of-file file)))))
-
-(defun gemini-companion-comment--set-copies (buffer comments)
-  "Display copies in BUFFER of those COMMENTS whose lines it has, and no others."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (mapc #'delete-overlay gemini-companion-comment--copies)
-      (kill-local-variable 'gemini-companion-comment--copies)
-      (when comments
-        (save-excursion
-          (save-restriction
-            (widen)
-            (let ((lines (gemini-companion-comment--text)))
-              (dolist (comment comments)
-                (when-let* ((range (gemini-companion-comment--copied-range
-                                    comment lines)))
-                  (push (gemini-companion-comment--copy comment range)
-                        gemini-companion-comment--copies))))))))))
-
-(defun gemini-companion-comment--copied-range (comment lines)
-  "Return (FIRST . LAST), where a copy of COMMENT is to be in LINES, or nil.
-LINES are those of the current buffer."
-  (and (gemini-companion-comment-lines comment)
-       (or (gemini-companion-comment-edit comment)
-           (not (gemini-companion-comment--removed-p comment)))
-       (when-let* ((first (gemini-companion-comment--find comment lines)))
-         (cons first (+ first (length (gemini-companion-comment-lines comment)) -1)))))
-
-(defun gemini-companion-comment--copy (comment range)
-  "Return a new overlay here that displays a copy of COMMENT below RANGE."
-  (let* ((end (save-excursion
-                (goto-char (gemini-companion-hunk-line (cdr range)))
-                (line-end-position)))
-         (overlay (make-overlay (gemini-companion-hunk-line (car range)) end nil t)))
-    (overlay-put overlay 'gemini-companion-comment-copy comment)
-    (overlay-put overlay 'after-string
-                 (gemini-companion-comment--string
-                  (concat ">> "
-                          (and (gemini-companion-comment-edit comment) "(proposal) ")
-                          (gemini-companion-comment--mark comment)
-                          (gemini-companion-comment-text comment))
-                  comment end))
-    overlay))
-
 ;;;; In the buffers of a review
 
 (defun gemini-companion-comment--follow (edit event)
@@ -1075,10 +975,7 @@ rejection."
   (pcase event
     ((or 'shown 'changed)
      (when (gemini-companion-edit-open-p edit)
-       (mapc #'gemini-companion-comment--show (gemini-companion-edit-comments edit))
-       (when (eq event 'shown)
-         (gemini-companion-comment--show-elsewhere
-          (gemini-companion-edit-true-name edit)))))
+       (mapc #'gemini-companion-comment--show (gemini-companion-edit-comments edit))))
     ('written (gemini-companion-comment--follow-write edit))
     ('decided
      (dolist (comment (reverse (gemini-companion-edit-comments edit)))
@@ -1184,7 +1081,7 @@ They are in the order of their last lines; for a text, see
             (gemini-companion-comment-for-cli comment))
           (seq-sort-by (pcase-lambda (`(,key . ,_))
                          (if key (cdr (gemini-companion-comment--ends (cdr key))) 0))
-                       #'< (gemini-companion-comment--positions-on-edit edit))))
+                       #'< (gemini-companion-comment-positions-of-edit edit))))
 
 (defun gemini-companion-comment-set-result (comments session result)
   "Record the RESULT of a prompt with COMMENTS for the CLI of SESSION.
@@ -1503,19 +1400,7 @@ If KEY is nil, the comment is on the file."
        :session (and edit (gemini-companion-edit-session edit))
        :side 'after)
       (gemini-companion-comment--ends (cdr key)) lines)
-     key (append (gemini-companion-comment-positions file lines [])
-                 (gemini-companion-comment--copied-positions file lines)))))
-
-(defun gemini-companion-comment--copied-positions (file lines)
-  "Return the positions in LINES of the comments on open proposals of FILE.
-FILE is a true name.  The value is as for `gemini-companion-comment-positions'."
-  (cl-loop for edit in (gemini-companion-comment--open-edits file)
-           append (cl-loop
-                   for comment in (gemini-companion-edit-comments edit)
-                   for range = (gemini-companion-comment--copied-range comment lines)
-                   when range collect (cons (gemini-companion-comment--key
-                                             'after (car range) (cdr range))
-                                            comment))))
+     key (gemini-companion-comment-positions file lines []))))
 
 (defun gemini-companion-comment--read (new key positions)
   "Read the text of a comment at KEY, and add it, or remove it if it is empty.

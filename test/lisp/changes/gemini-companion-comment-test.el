@@ -128,32 +128,6 @@
                      (mapcar #'gemini-companion-comment-text
                              (gemini-companion-edit-comments edit)))))))
 
-(ert-deftest gemini-companion-comment-on-a-file-is-in-the-diff-of-its-proposal ()
-  (let* ((numbers (number-sequence 1 60))
-         (text (mapconcat (lambda (number) (format "%d\n" number)) numbers "")))
-    (gemini-companion-test-with-reviews `(("a" ,text))
-      (gemini-companion-part-start 'comment)
-      (setq gemini-companion-review-arrival 'notify)
-      (with-current-buffer (find-file-noselect "a")
-        (dolist (line '(2 50))
-          (goto-char (point-min))
-          (forward-line (1- line))
-          (gemini-companion-comment-test-comment (format "Line %d?" line))))
-      (let ((edit (gemini-companion-test-open "a" (string-replace "\n2\n" "\ntwo\n" text) 1))
-            (gemini-companion-review-view 'diff))
-        (gemini-companion-arrival-view edit)
-        (with-current-buffer (gemini-companion-review-main-buffer edit)
-          (let ((text (gemini-companion-comment-test-text)))
-            ;; The line that goes, and one that is folded.
-            (should (string-search "\n2\n  >> Line 2?\ntwo\n" text))
-            (should (string-prefix-p "  >> 50: Line 50?\n" text)))
-          (goto-char (point-max))
-          (forward-line -1)
-          (gemini-companion-unified-toggle-fold)
-          (should (string-search "\n50\n  >> Line 50?\n" (gemini-companion-comment-test-text)))))
-      (gemini-companion-remove-comments 'all)
-      (gemini-companion-part-stop 'comment))))
-
 (ert-deftest gemini-companion-comment-on-an-edit-of-the-list-is-on-its-file ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "1\n2\nthree\n4\n5\n6\n7\n8\n9\n" session)
@@ -465,46 +439,25 @@ sent; exit anyway? " asked))
     (should (equal "a:4\n> 4\nWhy?" (gemini-companion-comment-for-cli
                                      (car (gemini-companion-comments)) session)))))
 
-(ert-deftest gemini-companion-comment-on-a-proposal-is-in-its-file-and-the-reverse ()
+(ert-deftest gemini-companion-comment-on-a-proposal-is-in-its-file-after-that ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (find-file "a")
     (forward-line 6)
     (gemini-companion-comment-test-comment "Seven?")
-    (let* ((edit (gemini-companion-test-open "a" "0\n1\ntwo\n3\n4\n5\n6\n7\n8\n9\n"
-                                             1 session))
-           (file (current-buffer))
-           (copies (lambda (buffer)
-                     (with-current-buffer buffer
-                       (mapcar (lambda (overlay)
-                                 (cons (line-number-at-pos (overlay-end overlay))
-                                       (string-trim
-                                        (substring-no-properties
-                                         (overlay-get overlay 'after-string)))))
-                               gemini-companion-comment--copies)))))
+    (let ((edit (gemini-companion-test-open "a" "0\n1\ntwo\n3\n4\n5\n6\n7\n8\n9\n"
+                                            1 session)))
       ;; The file has one of both lines.
       (gemini-companion-comment-test-on-proposal edit 3 "In digits")
       (gemini-companion-comment-test-on-proposal edit 9 "Eight?")
-      (should (equal '((8 . ">> (proposal) Eight?")) (funcall copies file)))
-      (should (equal '((8 . ">> Seven?"))
-                     (funcall copies (gemini-companion-edit-proposal-buffer edit))))
-      ;; There, the same key edits it.
-      (goto-char (point-min))
-      (forward-line 7)
-      (gemini-companion-comment-test-comment "Really eight?")
-      (should (equal '((8 . ">> (proposal) Really eight?")) (funcall copies file)))
-      (should (equal '("Seven?") (mapcar #'gemini-companion-comment-text
-                                         (gemini-companion-comments))))
-      ;; A copy is displayed in a buffer that is made later.
-      (kill-buffer file)
-      (setq file (find-file-noselect (expand-file-name "a" directory)))
-      (should (equal '((8 . ">> (proposal) Really eight?")) (funcall copies file)))
-      ;; Without the proposal, they are on the file.
+      (should (equal '((7 . ">> Seven?")) (gemini-companion-comment-test-shown)))
+      (should (equal '("In digits" "Eight?")
+                     (mapcar (lambda (position)
+                               (gemini-companion-comment-text (cdr position)))
+                             (gemini-companion-comment-positions-of-edit edit))))
       (gemini-companion-proposal-close edit 'interrupted)
-      (should-not (funcall copies file))
-      (with-current-buffer file
-        (should (equal '((1 . ">> (line is gone) In digits") (7 . ">> Seven?")
-                         (8 . ">> Really eight?"))
-                       (gemini-companion-comment-test-shown)))))))
+      (should (equal '((1 . ">> (line is gone) In digits") (7 . ">> Seven?")
+                       (8 . ">> Eight?"))
+                     (gemini-companion-comment-test-shown))))))
 
 (ert-deftest gemini-companion-comment-keeps-its-line-when-its-proposal-is-accepted ()
   (pcase-dolist
