@@ -21,7 +21,8 @@
                ("<f6>" . gemini-companion-list)
                ("<f7>" . gemini-companion-next-change)
                ("<f8>" . gemini-companion-undo-change)
-               ("<f9>" . gemini-companion-status)))
+               ("<f9>" . gemini-companion-status)
+               ("<f10>" . gemini-companion-turn-page)))
   (global-set-key (kbd (car key)) (cdr key)))
 
 (defun soak-macro (keys)
