@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'diff)
+(require 'eieio)
 (require 'gemini-companion-compose)
 (require 'gemini-companion-overview)
 (require 'gemini-companion-part)
@@ -512,6 +513,38 @@ The user agrees to each question."
        (apply #'gemini-companion-test-write file))
      (gemini-companion-privacy-refresh)
      ,@body))
+
+;; Magit is not among the packages of the tests: these are its names and slots.
+(defclass gemini-companion-send-test-section ()
+  ((start :initarg :start) (end :initarg :end)
+   (parent :initarg :parent :initform nil) (source :initarg :source :initform nil)))
+
+(define-derived-mode gemini-companion-send-test-magit-mode special-mode "Magit"
+  "Mode for a buffer of Magit in tests."
+  :interactive nil)
+(put 'gemini-companion-send-test-magit-mode 'derived-mode-parent 'magit-mode)
+
+(ert-deftest gemini-companion-send-sends-a-hunk-of-magit-unless-its-file-is-hidden ()
+  (gemini-companion-send-test-with-secret
+    (pcase-dolist (`(,file ,source ,sent) '(("b.txt" nil t) (".env" nil nil)
+                                            ;; It was renamed.
+                                            ("b.txt" ".env" nil)))
+      (ert-info ((format "%s %s" file source))
+        (let ((buffer (generate-new-buffer "magit: p")))
+          (with-current-buffer buffer
+            (insert "Unstaged changes (1)\nmodified   " file "\n")
+            (let ((start (point)))
+              (insert "@@ -1,2 +1,2 @@\n-KEY=hush\n+KEY=x\n E=2\n")
+              (setq default-directory (file-name-directory (expand-file-name file)))
+              (gemini-companion-send-test-magit-mode)
+              (goto-char start)
+              (cl-letf* ((section (gemini-companion-send-test-section
+                                   :start start :end (point-max)
+                                   :parent (gemini-companion-send-test-section
+                                            :start 1 :end (point-max) :source source)))
+                         ((symbol-function 'magit-current-section) (lambda () section))
+                         ((symbol-function 'magit-file-at-point) (lambda () file)))
+                (should (eq sent (gemini-companion-send-test-hush-p buffer)))))))))))
 
 (ert-deftest gemini-companion-send-keeps-hunks-of-two-files-if-one-is-hidden ()
   (gemini-companion-send-test-with-secret
