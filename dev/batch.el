@@ -13,6 +13,8 @@
 ;;   batch-lint FILE...    package-lint, checkdoc, relint and unused public functions
 ;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs;
 ;;                                   without NAMEs, not those with the tag GC_WITHOUT
+;;   batch-quick FILE...    run the tests in FILEs that are listed in test/quick
+;;   batch-trace FILE...    run all tests in FILEs, and make that list
 ;;   batch-add-on-files ADD-ON...    print the names of the files of ADD-ONs
 
 ;;; Code:
@@ -22,8 +24,11 @@
 (require 'subr-x)
 
 (declare-function checkdoc-current-buffer "checkdoc")
+(declare-function ert-run-test "ert")
 (declare-function ert-run-tests-batch-and-exit "ert")
 (declare-function ert-select-tests "ert")
+(declare-function ert-test-name "ert")
+(declare-function ert-test-passed-p "ert")
 (declare-function gemini-companion-part-feature "gemini-companion-part")
 (declare-function gemini-companion-part-files "gemini-companion-part")
 (declare-function package-lint-buffer "ext:package-lint")
@@ -257,6 +262,113 @@ Names after those of the files limit that to these tests."
     (ert-run-tests-batch-and-exit (if names
                                       (cons 'member names)
                                     (batch--tests)))))
+
+;;;; The quick tests
+
+(defconst batch--quick-file (expand-file-name "test/quick")
+  "File with the names of the quick tests, a line each.")
+
+(defvar batch--functions nil
+  "The functions of the package, a vector of symbols.")
+
+(defvar batch--reached (make-hash-table)
+  "Table whose keys are the numbers of the functions that a test has reached.")
+
+(defun batch--set-functions ()
+  "Set `batch--functions' to the functions in the sources of the package."
+  (let ((found nil))
+    (dolist (file (cons batch-main-file
+                        (directory-files-recursively "lisp" "\\.el\\'")))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (re-search-forward "^(\\(?:cl-\\)?defun \\([^ \n]+\\)" nil t)
+          (push (intern (match-string 1)) found))))
+    (setq batch--functions (vconcat found))))
+
+(defun batch--trace (number)
+  "Record the next call of the function NUMBER, if it is loaded."
+  (let ((function (aref batch--functions number))
+        (name (intern (format "batch-%d" number))))
+    (unless (or (not (fboundp function))
+                (autoloadp (symbol-function function))
+                (advice-member-p name function))
+      ;; Tests search for the names of functions of the package in advice.
+      (advice-add function :before
+                  (lambda (&rest _)
+                    (puthash number t batch--reached)
+                    (advice-remove (aref batch--functions number) name))
+                  `((name . ,name))))))
+
+(defun batch--traced (all)
+  "Run each test of ALL; return a list (NAME SECONDS NUMBERS) for what passed.
+The NUMBERS are those of the functions that the test has reached."
+  (let ((numbers (number-sequence 0 (1- (length batch--functions))))
+        (runs nil))
+    (dolist (test all)
+      (mapc #'batch--trace numbers)
+      (clrhash batch--reached)
+      (let* ((began (float-time))
+             (passed (ert-test-passed-p (ert-run-test test)))
+             (seconds (- (float-time) began)))
+        (message "%s %s (%.2f s), %d functions" (if passed "traced" "skipped")
+                 (ert-test-name test) seconds (hash-table-count batch--reached))
+        (when passed
+          (push (list (ert-test-name test) seconds
+                      (hash-table-keys batch--reached))
+                runs))))
+    runs))
+
+(defun batch--cover (results)
+  "Return the names of some of RESULTS, the value of `batch--traced'.
+Together, they reach each function that all of RESULTS reach.  Prefer those that
+reach many in little time."
+  (let ((left (make-hash-table))
+        (chosen nil))
+    (dolist (run results)
+      (dolist (number (nth 2 run))
+        (puthash number t left)))
+    (while (< 0 (hash-table-count left))
+      (let ((best nil)
+            (most 0))
+        (dolist (run results)
+          (let ((worth (/ (float (seq-count (lambda (number) (gethash number left))
+                                            (nth 2 run)))
+                          (+ 0.02 (nth 1 run)))))
+            (when (< most worth)
+              (setq best run
+                    most worth))))
+        (push (car best) chosen)
+        (dolist (number (nth 2 best))
+          (remhash number left))))
+    chosen))
+
+(defun batch-trace ()
+  "Run all that files test, and write the list of what is quick."
+  (require 'ert)
+  (dolist (file (batch--files))
+    (load (expand-file-name file) nil t))
+  (batch--set-functions)
+  (let* ((runs (batch--traced (ert-select-tests t t)))
+         (chosen (batch--cover runs)))
+    (with-temp-file batch--quick-file
+      (dolist (name (sort (mapcar #'symbol-name chosen) #'string<))
+        (insert name "\n")))
+    (message "%d of %d tests, %d of %d seconds" (length chosen) (length runs)
+             (apply #'+ (mapcar (lambda (name) (nth 1 (assq name runs))) chosen))
+             (apply #'+ (mapcar #'cadr runs)))))
+
+(defun batch-quick ()
+  "Load files, and run what they have of the list of what is quick."
+  (require 'ert)
+  (dolist (file (batch--files))
+    (load (expand-file-name file) nil t))
+  (ert-run-tests-batch-and-exit
+   `(satisfies
+     ,(let ((names (with-temp-buffer
+                     (insert-file-contents batch--quick-file)
+                     (split-string (buffer-string)))))
+        (lambda (test)
+          (member (symbol-name (ert-test-name test)) names))))))
 
 ;;;; Add-ons
 

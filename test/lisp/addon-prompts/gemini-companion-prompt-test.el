@@ -16,7 +16,8 @@
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
          (kill-ring '("before"))
-         outcomes ended)
+         (ended nil)
+         outcomes)
      (ignore ended)
      (gemini-companion-test-with-diffs '(("a" "old\n"))
          (gemini-companion-test-diff-start
