@@ -155,7 +155,7 @@ class Asgi:
             introduction = client.protocol.introduction(experimental)
         elif remote and self._sessions.is_of_another_host(header, remote):
             raise HTTPException(404, "Session not found")
-        session = self._sessions.get(session_id_on(remote, header), client, remote)
+        session = self._sessions.open(session_id_on(remote, header), client, remote)
         if client.states_version:
             session.version = version or session.version
         session.introduction = introduction or session.introduction

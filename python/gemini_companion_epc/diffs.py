@@ -82,8 +82,8 @@ class Diffs:
         """
         paths: set[str] = set()
         for diff in self._diffs.values():
-            session = self._sessions.get(diff.session_id)
-            if session.remote == remote:
+            session = self._sessions.find(diff.session_id)
+            if session and session.remote == remote:
                 paths |= {diff.path, *self.paths_of(session).accepted}
         return paths
 
@@ -96,7 +96,7 @@ class Diffs:
     def adopt(self, diff_id: int, facts: Facts, name: str, text: str) -> None:
         """Take over a diff of the session with ``facts`` from the previous process."""
         client = client_named(facts["client"])
-        session = self._sessions.get(facts["id"], client, facts.get("remote", ""))
+        session = self._sessions.open(facts["id"], client, facts.get("remote", ""))
         if session.process is None and "pid" in facts and not session.remote:
             # The client may have been killed together with the previous process.
             session.process = Process(
@@ -113,8 +113,10 @@ class Diffs:
         The user has answered in the terminal while there was no server.
         """
         if diff.id in self._diffs:
-            session = self._sessions.get(diff.session_id)
-            if session.client.has_socket and not session.calls.has_call_for(diff.path):
+            session = self._sessions.find(diff.session_id)
+            if session is None or (
+                session.client.has_socket and not session.calls.has_call_for(diff.path)
+            ):
                 del self._diffs[diff.id]
                 self._dismiss(diff, "interrupted")
 
@@ -135,8 +137,11 @@ class Diffs:
             self._emacs.report("outcome-written", diff_id)
 
     def _finish(self, diff: Diff, content: str | None, reason: str = "") -> None:
-        session = self._sessions.get(diff.session_id)
+        session = self._sessions.find(diff.session_id)
         del self._diffs[diff.id]
+        if session is None:
+            self._emacs.report("outcome-undelivered", diff.id)
+            return
         paths = self.paths_of(session)
         if content is not None:
             paths.accepted.add(diff.path)
@@ -315,8 +320,8 @@ class Diffs:
     def reject_all(self) -> None:
         """Reject all diffs, except those of clients that keep their proposals."""
         for diff in list(self._diffs.values()):
-            client = self._sessions.get(diff.session_id).client
-            if client.protocol.keeps_proposals:
+            session = self._sessions.find(diff.session_id)
+            if session and session.client.protocol.keeps_proposals:
                 del self._diffs[diff.id]
             else:
                 self._finish(diff, None)

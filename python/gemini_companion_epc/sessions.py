@@ -17,7 +17,6 @@ from uuid import uuid4
 
 from .calls import Calls, QueuedOutcome
 from .client import Client
-from .clients import CLIENTS
 from .config import Config
 from .processes import has_exited
 from .protocol import Protocol
@@ -278,14 +277,12 @@ class Sessions:
     def __post_init__(self) -> None:
         self._may_report = not self._config.port
 
-    def get(
-        self, session_id: str, client: Client = CLIENTS[0], remote: str = ""
-    ) -> Session:
+    def open(self, session_id: str, client: Client, remote: str = "") -> Session:
         """Return the session ``session_id``; create it if it is unknown.
 
         Its client may have opened it before a restart of the server.
         """
-        session = self._sessions.get(session_id)
+        session = self.find(session_id)
         if session is None:
             session = Session(session_id, client, remote, self._report_to_emacs)
             session.calls.limit = self._config.session_grace

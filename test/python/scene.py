@@ -114,7 +114,7 @@ class Rig:
 
     def session(self, protocol: Protocol = COMPANION) -> tuple[Session, Stream]:
         client = replace(CLIENTS[0], protocol=protocol)
-        session = self.sessions.get(uuid4().hex, client)
+        session = self.sessions.open(uuid4().hex, client)
         return session, self.sessions.open_stream(session)
 
 

@@ -173,7 +173,7 @@ def test_the_best_of_several_emacsen_is_asked_first(
         assert not other.emacs.asked
         assert len(new.emacs.asked) == 2
         # The CLI, of which this process is a part, is connected to it.
-        session = new.do(new.sessions.get, "one", CLIENTS[0])
+        session = new.do(new.sessions.open, "one", CLIENTS[0])
         session.process = Process(os.getpid())
         assert "/new" in start_bridge(tmp_path, **port).call("diagnostics")
 

@@ -225,7 +225,8 @@ def decide_without_call(alone: Alone, cli: FakeCopilot, text: str) -> None:
     """Accept ``text`` in a review whose call has ended, as when a server crashes."""
     first = cli.review("/a", "x", "1")
     until(lambda: alone.emacs.acknowledged)
-    session = alone.do(alone.sessions.get, cli.id)
+    session = alone.do(alone.sessions.find, cli.id)
+    assert session
     alone.do(session.calls.release, "/a")
     first.result(BOUND)
     alone.do(alone.diffs.decide, 1, text)
@@ -261,7 +262,8 @@ def test_an_outcome_whose_call_is_gone_is_reported_as_lost(
     alone: Alone, cli: FakeCopilot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "_CALL_AGAIN", 0.1)
-    session = alone.do(alone.sessions.get, cli.id)
+    session = alone.do(alone.sessions.find, cli.id)
+    assert session
     with call_that_is_cut(alone, cli, "/a"):
         pass
     until(lambda: not session.calls.has_call_for("/a"))
@@ -280,7 +282,8 @@ def test_a_client_that_calls_again_in_time_gets_the_outcome(
     alone: Alone, cli: FakeCopilot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "_CALL_AGAIN", BOUND)
-    session = alone.do(alone.sessions.get, cli.id)
+    session = alone.do(alone.sessions.find, cli.id)
+    assert session
     with call_that_is_cut(alone, cli, "/a"):
         pass
     until(lambda: not session.calls.has_call_for("/a"))

@@ -108,7 +108,7 @@ async def test_diffs_and_outcomes_outlive_a_stream_by_the_grace_time() -> None:
     assert rig.emacs.closed == [(4, "disconnected")]
     rig.diffs.decide(4, "late")
     assert rig.emacs.written == [1, 4]
-    assert rig.sessions.get(session.id) is not session
+    assert rig.sessions.find(session.id) is None
 
 
 async def test_a_review_that_is_not_opened_again_ends() -> None:
@@ -147,7 +147,7 @@ async def test_an_outcome_is_for_no_later_proposal(rig: Rig) -> None:
     facts = {"id": "previous", "client": "gemini"}
     rig.diffs.adopt(1, facts, "/a", "first")
     rig.diffs.decide(1, "first")
-    session = rig.sessions.get("previous")
+    session = rig.sessions.open("previous", CLIENTS[0])
     await rig.diffs.open(session, "/a", "second")
     assert rig.emacs.written == [1]
     stream = rig.sessions.open_stream(session)

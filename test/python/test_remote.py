@@ -312,7 +312,9 @@ def test_a_host_cannot_pose_as_a_cli_of_this_machine(
     pid = os.getpid()
     local = Copilot(alone.port, alone.token + ".copilot")
     local.initialize()
-    local_facts = alone.do(alone.sessions.get, f"{pid}-1").facts
+    session = alone.do(alone.sessions.find, f"{pid}-1")
+    assert session
+    local_facts = session.facts
     assert (local_facts["pid"], local_facts["client"]) == (pid, "copilot")
     # A CLI that needs a socket of its own host cannot run there.
     assert Copilot(there.port, there.token + ".copilot").post(PING)[0] == 401

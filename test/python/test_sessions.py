@@ -27,7 +27,7 @@ async def test_a_context_that_crosses_the_last_end_is_dropped(rig: Rig) -> None:
 
 async def test_a_request_in_progress_keeps_a_session() -> None:
     rig = Rig(session_grace=0.01)
-    session = rig.sessions.get("one", CLIENTS[0])
+    session = rig.sessions.open("one", CLIENTS[0])
     with rig.sessions.request(session):
         await rig.diffs.open(session, "/a", "x")
         await asyncio.sleep(0.05)
@@ -66,7 +66,7 @@ async def test_an_outcome_that_was_not_received_is_kept(rig: Rig) -> None:
 
 
 async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> None:
-    session = rig.sessions.get("one", CLIENTS[0])
+    session = rig.sessions.open("one", CLIENTS[0])
     await rig.diffs.open(session, "/a", "x")
     rig.diffs.decide(1)
     rig.sessions.broadcast(context_of("/hidden-meanwhile"))
