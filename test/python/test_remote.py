@@ -23,9 +23,9 @@ import psutil
 import pytest
 
 from conftest import Alone, CliOf, dead_pid, until
-from fake_cli import PING, FakeCli
-from gemini_companion_epc import mirror, outpost, outpost_lines
-from gemini_companion_epc.bridge import this_host
+from fake_cli import BOUND, PING, FakeCli
+from gemini_companion_epc import mirror, outpost, outpost_lines, tunnel
+from gemini_companion_epc.common import this_host
 from gemini_companion_epc.hosts import Hosts
 from gemini_companion_epc.outpost import OUTPOST, Outpost
 from gemini_companion_epc.types import File, RemoteError
@@ -355,6 +355,28 @@ def test_a_file_that_a_host_does_not_send_is_reported(
     assert not far.alone.emacs.opened
     assert "did not answer" in far.write(far.project / "b", "new\n", b"")
     process.resume()
+
+
+def test_a_connection_that_is_not_read_holds_up_no_other(
+    far: Far, alone: Alone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tunnel, "_MOST_UNREAD", 1_000_000)
+    far.connect()
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        # The next connection leads to a server that does not read.
+        port, far.outpost.tunnel._port = far.outpost.tunnel._port, deaf.getsockname()[1]
+        stalled = socket.create_connection(("127.0.0.1", far.cli().port))
+        stalled.sendall(b"x")
+        until(lambda: far.outpost.tunnel._writers)
+        far.outpost.tunnel._port = port
+        stalled.settimeout(BOUND)
+        with suppress(OSError):
+            for _ in range(500):
+                stalled.sendall(b"x" * 100_000)
+        far.cli().connect()
+        with suppress(ConnectionError):
+            assert stalled.recv(1) == b""
+        stalled.close()
 
 
 def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
