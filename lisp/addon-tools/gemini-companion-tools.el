@@ -355,10 +355,14 @@ file is not written, since Python would compile it again."
          ;; Python caches only modules that are imported; a hook runs after
          ;; each edit.
          ("__main__.py" . "import bridge\n\nbridge.main()\n")
-         ("bridge.py"
-          . ,(gemini-companion-text-read
-              (expand-file-name "python/gemini_companion_epc/bridge.py"
-                                gemini-companion-server-directory)))))
+         ;; A CLI may start the bridge at any time; it imports the other module.
+         ,@(mapcar (lambda (name)
+                     (cons name
+                           (gemini-companion-text-read
+                            (expand-file-name
+                             (concat "python/gemini_companion_epc/" name)
+                             gemini-companion-server-directory))))
+                   '("common.py" "bridge.py"))))
     (gemini-companion-text-write-changed
      (expand-file-name name (gemini-companion-install-extension-directory))
      (if (stringp content) content (json-encode content)))))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
-from .bridge import directory_in
+from .common import directory_in
 from .hooks import Hooks
 from .protocol import Protocol
 from .types import Json

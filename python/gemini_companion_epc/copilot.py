@@ -18,8 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 
-from .bridge import directory_in, this_host
 from .client import Client
+from .common import directory_in, this_host
 from .hooks import Called, Choice, Edited, Hooks, Question, Turn, call_key, field_of
 from .protocol import Protocol, Reviews, Tool
 from .threads import in_thread

@@ -13,9 +13,9 @@ from itertools import chain
 from pathlib import Path
 from threading import Lock
 
-from .bridge import content_of, is_own, this_host
 from .client import Client
 from .clients import CLIENTS
+from .common import content_of, is_own, this_host
 from .port import UnixPort
 from .processes import has_exited
 from .system import NotOwn, make_own_directory

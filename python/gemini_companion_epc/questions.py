@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from .bridge import RENAME, UNKNOWN_RENAME
 from .client import Client
+from .common import RENAME, UNKNOWN_RENAME
 from .config import Config
 from .emacs import Emacs
 from .hooks import LONGEST_QUESTION, Edited, Hooks, Question

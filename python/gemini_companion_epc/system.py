@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Everything that differs by operating system.
 
-Only `bridge`, which runs without this package, has definitions of its own.
+Only `common`, which also runs without this package, has definitions of its own.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from .bridge import is_own, socket_between
+from .common import is_own, socket_between
 from .types import Address
 
 IS_WINDOWS = sys.platform == "win32"

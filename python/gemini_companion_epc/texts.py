@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sexpdata import Symbol
 
-from .bridge import is_own, this_host
+from .common import is_own, this_host
 from .epc_server import Sexp
 from .processes import has_exited
 from .types import EmacsError, StartError

@@ -21,6 +21,7 @@ from conftest import Alone, ServeAlone, edit, until
 from fake_cli import BOUND
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
+from gemini_companion_epc.common import UNKNOWN_RENAME
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.port import UnixPort
 from gemini_companion_epc.questions import TOOLS
@@ -30,7 +31,9 @@ from gemini_companion_epc.types import Facts, Process
 # With longer limits, for a busy machine.
 SOURCE = f"open({program.__file__!r}).read().replace('_SECONDS = ', '_SECONDS = 4 * ')"
 SCAN_SOON = ".replace('SCAN_SECONDS = 4 * 2', 'SCAN_SECONDS = 0.1')"
-START = f"exec({SOURCE} + 'main()')"
+# It is not in a package, but beside the module that it shares with the server.
+BESIDE = f"import sys; sys.path.append({os.path.dirname(program.__file__)!r})"
+START = f"{BESIDE}; exec({SOURCE} + 'main()')"
 
 
 def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> Path:
@@ -270,7 +273,7 @@ def test_an_odd_answer_to_a_request_is_an_error_and_the_watch_goes_on(
         assert bridge.ask(method)["code"] == -32603
     if text in ODD_ANSWERS:
         assert bridge.ask("tools/call", name="diagnostics")["code"] == -32603
-        assert bridge.call("rename_symbol", **RENAME) == program.UNKNOWN_RENAME
+        assert bridge.call("rename_symbol", **RENAME) == UNKNOWN_RENAME
     count = odd_server.count
     until(lambda: odd_server.count > count)
     odd_server.text = '{"tools": [{}]}'
@@ -622,7 +625,7 @@ def test_a_rename_waits_for_the_user_and_ends_when_it_is_cancelled(
     ("limits", "text"),
     [
         ({"silence_limit": 0.01, "rename_silence_limit": 3600}, "the user refused"),
-        ({"silence_limit": 3600, "rename_silence_limit": 0.1}, program.UNKNOWN_RENAME),
+        ({"silence_limit": 3600, "rename_silence_limit": 0.1}, UNKNOWN_RENAME),
     ],
 )
 def test_a_rename_waits_while_emacs_is_busy_but_not_forever(
@@ -670,7 +673,7 @@ def test_what_became_of_a_rename_is_unknown_if_emacs_ends(
         ends.start()
         bridge = start_bridge(tmp_path)
         for name, text in (
-            ("rename_symbol", program.UNKNOWN_RENAME),
+            ("rename_symbol", UNKNOWN_RENAME),
             ("diagnostics", program.NO_EMACS),
         ):
             assert bridge.call(name, **RENAME) == text

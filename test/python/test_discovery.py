@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gemini_companion_epc.bridge import this_host
 from gemini_companion_epc.client import Client
 from gemini_companion_epc.clients import CLIENTS
+from gemini_companion_epc.common import this_host
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.port import UnixPort
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gemini_companion_epc import bridge
+from gemini_companion_epc import common
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPANION = ROOT / "python/gemini_companion_epc/extensions/companion.mjs"
@@ -65,7 +65,7 @@ def write(directory: Path, name: str, **changes: object) -> None:
         "authToken": "t",
         "ideInfo": {"name": "emacs"},
         "ppid": os.getpid(),
-        "host": bridge.this_host(),
+        "host": common.this_host(),
         **changes,
     }
     (directory / name).write_text(json.dumps(content))

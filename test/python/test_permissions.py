@@ -47,7 +47,10 @@ class Hook:
     """A hook that a shell of a CLI has started, in a group of its own."""
 
     def __init__(self, event: Facts) -> None:
-        main = f"import runpy; runpy.run_path({program.__file__!r})['main']()"
+        run = f"runpy.run_path({program.__file__!r})['main']()"
+        # As in the extension, it is beside the module `common`.
+        beside = f"sys.path.append({os.path.dirname(program.__file__)!r})"
+        main = f"import runpy, sys; {beside}; {run}"
         hook = shlex.join([sys.executable, "-c", main, "qwen", "--permission"])
         line = f"{hook} || echo {{}}"
         self.cli = subprocess.Popen(
