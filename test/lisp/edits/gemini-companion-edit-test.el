@@ -78,7 +78,7 @@
                    (automatic nil automatic t) (accepted written accepted t)
                    (accepted unwritten unwritten nil)
                    (automatic unwritten unwritten nil)
-                   (accepted reverted reverted nil) (accepted unsaved unsaved nil)
+                   (accepted reverted reverted nil)
                    (accepted deleted deleted nil) (rejected nil rejected nil)
                    (rejected written unreviewed t) (dismissed nil dismissed nil)
                    (dismissed written accepted t)
