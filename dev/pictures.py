@@ -14,7 +14,7 @@ from harness import gemini
 from harness.display import screen, spelled, xdotool
 from harness.emacs import STATE, Reviews, TerminalBuffer, lisp
 from harness.gemini import QUESTION, Gemini
-from harness.model import Part, call, replace, say, write_file
+from harness.model import Part, replace, say, write_file
 from harness.needs import VTERM
 from harness.tools import ROOT, Tools
 from harness.wait import eventually
@@ -350,21 +350,6 @@ def overview(scene: Scene, picture: Path) -> None:
     scene.take(picture)
 
 
-def permission(scene: Scene, picture: Path) -> None:
-    """Write ``picture`` of a shell command that the CLI asks permission for."""
-    # The title of its window shows what it is doing, as it does by default.
-    gemini.configure(scene.world.scratch, ui={"hideTips": True})
-    scene.link()
-    scene.start()
-    command = "git add -A && git commit -m 'Let gross take a discount'"
-    shell = call("run_shell_command", command=command, description="Commit")
-    scene.ask(shell, say("done"))
-    scene.cli.wait_for("Allow execution of")
-    scene.emacs.holds("(gemini-companion-permissions-open)")
-    scene.press("C-c g r")
-    scene.take(picture)
-
-
 #### The animated picture
 
 
@@ -445,7 +430,6 @@ PICTURES: dict[str, tuple[Callable[[Scene, Path], None], tuple[int, int]]] = {
     "errors.png": (errors, (100, 30)),
     "changes.png": (changes, (84, 18)),
     "overview.png": (overview, (100, 36)),
-    "permission.png": (permission, (128, 26)),
 }
 
 

@@ -243,7 +243,7 @@ not find files by a substring of their name."
 
 (defun gemini-companion-prompt--write (process string)
   "Write STRING to PROCESS, unless that has just ended."
-  (ignore-errors (gemini-companion-terminal-send process string)))
+  (ignore-errors (process-send-string process string)))
 
 (defun gemini-companion-prompt--paste (process text)
   "Write TEXT to PROCESS as a bracketed paste.
@@ -739,30 +739,6 @@ Each @ in them is escaped: unlike in a reason, none refers to a file to read."
 
 ;;;; Commands
 
-(defun gemini-companion-prompt-submit-reason (session text done &optional ended)
-  "Submit TEXT, the reason of a refusal, as the next prompt of SESSION.
-If SESSION has no terminal in this Emacs, add TEXT to the kill ring.  DONE is
-the word at the beginning of the message, such as \"Rejected\".  Call ENDED as
-`gemini-companion-prompt-submit' does, or with `copied' if there is no
-terminal."
-  (let ((name (gemini-companion-session-name session))
-        (text (gemini-companion-prompt-quote
-               ;; A reason such as "/quit is wrong" must not be a command.
-               (if (gemini-companion-prompt-command text)
-                   (concat "No: " text)
-                 text)
-               session)))
-    (if (not (gemini-companion-session-terminal session))
-        (progn
-          (gemini-companion-text-keep
-           text (format "%s; %s has no known terminal in Emacs" done name))
-          (funcall (or ended #'ignore) 'copied))
-      (gemini-companion-prompt-submit
-       text (lambda () session) 30
-       (format "%s; %s did not accept the prompt" done name)
-       ended)
-      (message "%s; the reason will be submitted in %s" done name))))
-
 (defun gemini-companion-edit-reject-with-reason (&optional edit reason)
   "Reject EDIT with REASON, which is by default read in the minibuffer.
 The reason and the comments on EDIT are sent with the rejection if the CLI
@@ -789,6 +765,29 @@ the displayed review."
           ;; The group adds the comments, and the model waits for its answer.
           (gemini-companion-request-answer group (cons 'refuse reason))
         (gemini-companion-prompt--reject edit text)))))
+
+(defun gemini-companion-prompt--submit-reason (session text ended)
+  "Submit TEXT, the reason of a rejection, as the next prompt of SESSION.
+If SESSION has no terminal in this Emacs, add TEXT to the kill ring.  Call ENDED
+as `gemini-companion-prompt-submit' does, or with `copied' if there is no
+terminal."
+  (let ((name (gemini-companion-session-name session))
+        (text (gemini-companion-prompt-quote
+               ;; A reason such as "/quit is wrong" must not be a command.
+               (if (gemini-companion-prompt-command text)
+                   (concat "No: " text)
+                 text)
+               session)))
+    (if (not (gemini-companion-session-terminal session))
+        (progn
+          (gemini-companion-text-keep
+           text (format "Rejected; %s has no known terminal in Emacs" name))
+          (funcall ended 'copied))
+      (gemini-companion-prompt-submit
+       text (lambda () session) 30
+       (format "Rejected; %s did not accept the prompt" name)
+       ended)
+      (message "Rejected; the reason will be submitted in %s" name))))
 
 (defun gemini-companion-prompt--to-reject (edit)
   "Return EDIT, by default the one at point, or the first one of a group there."
@@ -817,11 +816,12 @@ Send TEXT with the outcome, or else as a prompt."
           (when comments
             (gemini-companion-comment-set-result comments session 'sent)))
       (gemini-companion-edit-reject edit)
-      (gemini-companion-prompt-submit-reason
-       session text "Rejected"
-       (and comments
-            (lambda (result)
-              (gemini-companion-comment-set-result comments session result)))))))
+      (gemini-companion-prompt--submit-reason
+       session text
+       (if comments
+           (lambda (result)
+             (gemini-companion-comment-set-result comments session result))
+         #'ignore)))))
 
 (provide 'gemini-companion-prompt)
 ;;; gemini-companion-prompt.el ends here

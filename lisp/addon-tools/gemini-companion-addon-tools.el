@@ -10,8 +10,8 @@
 ;; questions of models, permissions and plans.  Its files are `gemini-companion-tools',
 ;; `gemini-companion-lookup', `gemini-companion-errors', `gemini-companion-code',
 ;; `gemini-companion-eglot', `gemini-companion-words', `gemini-companion-rename',
-;; `gemini-companion-permission', `gemini-companion-plan', `gemini-companion-inquiry'
-;; and `gemini-companion-keys'.
+;; `gemini-companion-permission', `gemini-companion-plan' and
+;; `gemini-companion-inquiry'.
 
 ;;; Code:
 
@@ -82,7 +82,7 @@ findings."
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))
   "Return the files of the add-on."
   '(addon-tools tools lookup errors code eglot words rename permission plan inquiry
-                keys shell))
+                shell))
 
 (provide 'gemini-companion-addon-tools)
 ;;; gemini-companion-addon-tools.el ends here

@@ -138,9 +138,8 @@ the options."
 (cl-defmethod gemini-companion-request-answer
   ((inquiry gemini-companion-inquiry) answer)
   "Send ANSWER, a cons (refuse . TEXT) with the words of the user, to INQUIRY.
-Signal a `user-error' for another answer, or if the hook does not wait."
-  (unless (and (consp answer)
-               (gemini-companion-permission-answer inquiry))
+Signal a `user-error' for another answer."
+  (unless (consp answer)
     (user-error "Answer in the terminal of %s"
                 (gemini-companion-permission-title inquiry)))
   (cl-call-next-method))

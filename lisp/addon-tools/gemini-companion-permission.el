@@ -8,11 +8,11 @@
 ;; A permission is a request: a linked CLI asks before it runs a command, fetches a
 ;; URL or calls a tool.  A hook of the CLI reports the question; Emacs displays it.
 ;;
-;; Most CLIs ask in their terminals at the same time.  For some CLIs the hook waits
-;; for Emacs: then the slot `answer' of the permission has a function, which is called
-;; once.  Only one key allows, in the buffer of the permission, after the whole text
-;; was on the screen and the user has typed nothing for half a second.  In all other
-;; cases, the CLI asks in its terminal.
+;; Most CLIs ask in their terminals; such a permission is a row of the overview that
+;; leads to the terminal.  For some CLIs the hook waits for Emacs: then the slot `answer'
+;; of the permission has a function, which is called once.  Only one key allows, in the
+;; buffer of the permission, after the whole text was on the screen and the user has
+;; typed nothing for half a second.  In all other cases, the CLI asks in its terminal.
 ;;
 ;; Plans and questions of models arrive and end in the same way: their structs include
 ;; the struct of a permission, and have methods for the generic functions of this
@@ -26,7 +26,6 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-guard)
 (require 'gemini-companion-header)
-(require 'gemini-companion-keys)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
@@ -41,8 +40,6 @@
 (require 'gemini-companion-windows-at-once)
 (require 'json)
 (require 'map)
-
-(declare-function gemini-companion-prompt-submit-reason "gemini-companion-prompt")
 
 ;;;; Customization
 
@@ -84,10 +81,10 @@ OUTCOME is nil while the permission is open; `allowed', `refused', or `ended'.
 STARTED is the time at which the process of the CLI began, or nil if the
 process has exited.
 ASKED-THERE is non-nil once the title of its terminal has shown that the CLI
-asks there.  APPEARED is non-nil once the permission was displayed, and BUFFER
+asks there, and SEEN once the user has visited the terminal.  APPEARED is non-nil once the permission was displayed, and BUFFER
 is the buffer that displays it, or nil."
   id answer input tool command arguments partial cut summary file
-  directory outcome started asked-there appeared buffer)
+  directory outcome started asked-there seen appeared buffer)
 
 (defvar gemini-companion-permission--open nil
   "The open permissions, oldest first.")
@@ -120,9 +117,8 @@ restored.")
   "The permission that the current buffer shows.")
 
 (defun gemini-companion-permissions-open ()
-  "Return the open permissions, without those for edits that are being reviewed."
-  (seq-remove #'gemini-companion-permission--reviewed-p
-              gemini-companion-permission--open))
+  "Return the open permissions, oldest first."
+  gemini-companion-permission--open)
 
 ;;;; Arrival and end
 
@@ -145,12 +141,12 @@ if INPUT is too long to be displayed whole, but display the question."
             (setf (gemini-companion-permission-id permission) id
                   (gemini-companion-permission-answer permission) answer)
           (funcall answer nil))
-        (gemini-companion-permission--end-earlier permission)
+        (gemini-companion-permission--end-earlier
+         (gemini-companion-permission-session permission))
         (unless (gemini-companion-permission-superfluous-p permission)
           (cl-callf append gemini-companion-permission--open (list permission))
           (gemini-companion-permission--watch)
-          (unless (gemini-companion-permission--reviewed-p permission)
-            (gemini-companion-request-notify permission 'opened)))))))
+          (gemini-companion-request-notify permission 'opened))))))
 
 (defun gemini-companion-permission--private-p (directory)
   "Return non-nil if nothing of DIRECTORY is shared now."
@@ -273,9 +269,30 @@ By default, do nothing."
   nil)
 
 (defun gemini-companion-permission--follow-windows ()
-  "Close the ended permissions that the user has left, outside of redisplay."
-  (when gemini-companion-permission--ended
-    (run-at-time 0 nil #'gemini-companion-permission--close-left)))
+  "Record visits of terminals, and close ended permissions that the user has left.
+Do so outside of redisplay."
+  (when (or gemini-companion-permission--open gemini-companion-permission--ended)
+    (let ((left (frame-old-selected-window)))
+      (run-at-time 0 nil #'gemini-companion-permission--visit
+                   (list (window-buffer)
+                         (and (window-live-p left) (window-old-buffer left)))))))
+
+(defun gemini-companion-permission--visit (buffers)
+  "Record that the user has visited BUFFERS, and close what the user has left."
+  (dolist (permission gemini-companion-permission--open)
+    (when (and (null (gemini-companion-permission-answer permission))
+               (memq (gemini-companion-session-terminal
+                      (gemini-companion-permission-session permission))
+                     buffers))
+      (gemini-companion-permission--set-seen permission)))
+  (gemini-companion-permission--close-left))
+
+(defun gemini-companion-permission--set-seen (permission)
+  "Record that the user has seen PERMISSION in its terminal.
+Some CLIs do not report that the user has refused it there."
+  (unless (gemini-companion-permission-seen permission)
+    (setf (gemini-companion-permission-seen permission) t)
+    (gemini-companion-request-notify permission 'changed)))
 
 (defun gemini-companion-permission--close-left ()
   "Close the buffers of ended permissions, except in the selected window.
@@ -403,15 +420,20 @@ For FACTS, see `gemini-companion-permission-ask'."
       (when (string-suffix-p tool (gemini-companion-permission-tool permission))
         (gemini-companion-permission--close permission 'ended)))))
 
-(defun gemini-companion-permission--end-earlier (permission)
-  "End the earlier permissions of the CLI of PERMISSION if they are uncertain.
-Keep those of the last two seconds: the CLI asks about all calls in one answer
-of the model within that time."
-  (dolist (earlier (gemini-companion-permission--of
-                    (gemini-companion-permission-session permission)))
-    (unless (or (gemini-companion-request-certain-p earlier)
-                (< (- (float-time) (gemini-companion-permission-since earlier)) 2))
-      (gemini-companion-permission--close earlier 'ended))))
+(defun gemini-companion-permission--end-earlier (session &optional edit)
+  "End the earlier permissions of SESSION in its terminal, since it continues.
+Keep those of the last two seconds, except one for EDIT: the CLI asks about all
+calls in one answer of the model within that time.  Keep them also while its
+title shows that it asks."
+  (let ((asks (eq 'waiting (gemini-companion-state-titled session))))
+    (dolist (permission (gemini-companion-permission--of session))
+      (unless (and (or asks
+                       (< (- (float-time)
+                             (gemini-companion-permission-since permission))
+                          2))
+                   (not (and edit (gemini-companion-permission--about-p
+                                   permission edit))))
+        (gemini-companion-permission--close permission 'ended)))))
 
 (defun gemini-companion-permission--follow-title (session meaning)
   "End permissions of SESSION according to the MEANING of its title.
@@ -421,9 +443,7 @@ two questions it may show for a moment that the CLI works."
     (pcase meaning
       ('waiting
        (dolist (permission permissions)
-         (unless (gemini-companion-permission-asked-there permission)
-           (setf (gemini-companion-permission-asked-there permission) t)
-           (gemini-companion-request-notify permission 'changed))))
+         (setf (gemini-companion-permission-asked-there permission) t)))
       ('ready
        (dolist (permission permissions)
          (gemini-companion-permission--close permission 'ended)))
@@ -500,30 +520,15 @@ or by an agent in the background, and since their titles are not followed."
       (dolist (permission (gemini-companion-permission--of session))
         (gemini-companion-permission--close permission 'ended)))))
 
-(defun gemini-companion-permission--edit-changed (edit event)
-  "End permissions of the CLI of EDIT, according to EVENT.
-When EDIT opens, earlier permissions have ended, and the review replaces the
-permission for EDIT.  When EDIT is decided, its permission has ended."
-  (dolist (permission (and (memq event '(opened decided))
-                           (gemini-companion-permission--of
-                            (gemini-companion-edit-session edit))))
-    (let ((same (gemini-companion-permission--about-p permission edit)))
-      (pcase event
-        ('decided
-         (when same
-           (gemini-companion-permission--close permission 'ended)))
-        ((guard same)
-         ;; The review is displayed instead of the permission.
-         (gemini-companion-request-notify permission 'closed))
-        ((guard (not (or (gemini-companion-request-certain-p permission)
-                         (< (- (float-time)
-                               (gemini-companion-permission-since permission))
-                            2))))
-         (gemini-companion-permission--close permission 'ended))))))
-
 ;;;; Edits
 
 ;; Copilot CLI asks about an edit in its terminal as well as by a review.
+
+(defun gemini-companion-permission--edit-changed (edit event)
+  "End the earlier permissions of the CLI of EDIT if EVENT is that EDIT opens."
+  (when (eq event 'opened)
+    (gemini-companion-permission--end-earlier
+     (gemini-companion-edit-session edit) edit)))
 
 (defun gemini-companion-permission--about-p (permission edit)
   "Return non-nil if PERMISSION and EDIT have the same file and the same CLI."
@@ -533,31 +538,24 @@ permission for EDIT.  When EDIT is decided, its permission has ended."
        (gemini-companion-permission-of-p permission
                                           (gemini-companion-edit-session edit))))
 
-(defun gemini-companion-permission--edits (permission)
-  "Return the edits that PERMISSION may be about, the newest first."
-  (when-let* ((file (gemini-companion-permission-file permission)))
-    (seq-filter (apply-partially #'gemini-companion-permission--about-p permission)
-                (gemini-companion-edits-of-file file))))
-
-(defun gemini-companion-permission--reviewed-p (permission)
-  "Return non-nil if there is an open review of the edit of PERMISSION."
-  (seq-some #'gemini-companion-edit-open-p
-            (gemini-companion-permission--edits permission)))
-
 (cl-defgeneric gemini-companion-permission-superfluous-p (permission)
   "Return non-nil if the new PERMISSION need not be displayed.
-By default, return non-nil if its edit is decided: auto-accept may be faster
-than the question."
-  (when-let* ((edit (car (gemini-companion-permission--edits permission))))
-    (and (gemini-companion-edit-decision edit)
-         (< (- (float-time) (gemini-companion-request-since edit)) 2))))
+By default, return non-nil if its edit has an open review, or was proposed and
+decided in the last two seconds: auto-accept may be faster than the question."
+  (when-let* ((file (gemini-companion-permission-file permission))
+              (edit (seq-find (apply-partially #'gemini-companion-permission--about-p
+                                               permission)
+                              (gemini-companion-edits-of-file file))))
+    (or (gemini-companion-edit-open-p edit)
+        (and (gemini-companion-edit-decision edit)
+             (< (- (float-time) (gemini-companion-request-since edit)) 2)))))
 
 ;;;; Request
 
 (cl-defmethod gemini-companion-request-label ((permission gemini-companion-permission))
   "Return the tool and the first line of what the CLI of PERMISSION asks.
-For example: asks  Shell  rm -rf build && make  +40 lines.  If its end
-cannot be known, the text begins with the time: asked at 12:03."
+For example: asks  Shell  rm -rf build && make  +40 lines.  If the user may
+have answered it in the terminal, the text begins with the time: asked at 12:03."
   (concat (if (gemini-companion-request-certain-p permission)
               "asks"
             (format-time-string "asked at %H:%M"
@@ -571,11 +569,8 @@ cannot be known, the text begins with the time: asked at 12:03."
 
 (cl-defmethod gemini-companion-request-certain-p
   ((permission gemini-companion-permission))
-  "Return non-nil if the hook of PERMISSION waits, or its terminal asks."
-  (and (or (gemini-companion-permission-answer permission)
-           (eq 'waiting (gemini-companion-state-titled
-                         (gemini-companion-permission-session permission))))
-       t))
+  "Return non-nil if the user has not visited the terminal that asks PERMISSION."
+  (not (gemini-companion-permission-seen permission)))
 
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((permission gemini-companion-permission))
@@ -600,11 +595,13 @@ which it would replace while the user reads."
                     (inhibit-same-window . t))))
 
 (cl-defmethod gemini-companion-request-show ((permission gemini-companion-permission))
-  "Display PERMISSION and select it."
-  (setf (gemini-companion-permission-appeared permission) t)
-  (gemini-companion-windows-at-once
-    (pop-to-buffer (gemini-companion-permission--get-buffer permission)
-                   gemini-companion-permission--display-action)))
+  "Select the buffer of PERMISSION, or the terminal that asks it."
+  (if (null (gemini-companion-permission-answer permission))
+      (gemini-companion-permission-go-there permission)
+    (setf (gemini-companion-permission-appeared permission) t)
+    (gemini-companion-windows-at-once
+      (pop-to-buffer (gemini-companion-permission--get-buffer permission)
+                     gemini-companion-permission--display-action))))
 
 (cl-defmethod gemini-companion-request-buffer ((permission gemini-companion-permission))
   "Return the buffer of PERMISSION, or nil."
@@ -621,7 +618,7 @@ which it would replace while the user reads."
 
 (cl-defmethod gemini-companion-request-answer
   ((permission gemini-companion-permission) answer)
-  "Send ANSWER to PERMISSION, by its hook or by a key in its terminal."
+  "Send ANSWER to PERMISSION by its hook, if that waits."
   (let ((send (gemini-companion-permission-answer permission))
         (private (gemini-companion-permission--private-p
                   (gemini-companion-permission-directory permission))))
@@ -632,7 +629,7 @@ which it would replace while the user reads."
 terminal"
                   (gemini-companion-permission-title permission)))
      ((null send)
-      (gemini-companion-permission--press permission answer))
+      (cl-call-next-method))
      (t
       (setf (gemini-companion-permission-answer permission) nil)
       (setq gemini-companion-permission--answered
@@ -654,60 +651,6 @@ It has a hash of the displayed text, without which the server ignores it."
                      :message "The user refused this."))
       (`(refuse . ,reason) (list :behavior "deny" :input shown
                                  :message reason)))))
-
-(defun gemini-companion-permission--press (permission answer)
-  "Answer PERMISSION in its terminal by the key of ANSWER, if that is certain.
-Only for a shell command does Emacs know the whole text that the terminal
-displays.  The key cannot carry a reason for a refusal, so the reason is the
-next prompt."
-  (let* ((session (gemini-companion-permission-session permission))
-         (command (gemini-companion-permission-command permission))
-         (others (delq nil (mapcar #'gemini-companion-permission-command
-                                   (remq permission
-                                         (gemini-companion-permission--of session)))))
-         (reason (cond
-                  ((null command) "Emacs cannot answer this")
-                  ((< 0 (gemini-companion-permission-cut permission))
-                   "it is too long to be displayed whole")
-                  (t
-                   (gemini-companion-keys-press
-                    session command (if (eq answer 'allow) 'allow 'refuse)
-                    (apply-partially #'gemini-companion-permission--pressed
-                                     permission answer)
-                    others)))))
-    (when reason
-      ;; Display the terminal without selecting it: if the user now typed RET, which
-      ;; goes to the terminal from here, the terminal would take it for a yes.
-      (gemini-companion-permission--show-terminal
-       permission #'gemini-companion-terminal-display)
-      (user-error "Nothing sent: %s; answer in the terminal of %s"
-                  reason (gemini-companion-permission-title permission)))))
-
-(defun gemini-companion-permission--pressed (permission answer taken)
-  "End PERMISSION if its CLI has TAKEN the key of ANSWER, or show a message.
-A refusal ends the turn of the CLI, with its other calls."
-  (let ((title (gemini-companion-permission-title permission)))
-    (if (not taken)
-        ;; A busy CLI may take the key later.
-        (message "Key sent, but the question is still open; check the terminal \
-of %s" title)
-      (gemini-companion-permission--close permission 'ended)
-      (pcase answer
-        ('allow (message "Allowed once in the terminal of %s" title))
-        (`(refuse . ,reason)
-         (gemini-companion-permission--submit
-          (gemini-companion-permission-session permission) reason))
-        (_ (message "Refused; this ended the turn of %s" title))))))
-
-(defun gemini-companion-permission--submit (session reason)
-  "Submit REASON of a refusal to SESSION, or else add it to the kill ring."
-  (condition-case problem
-      (if (require 'gemini-companion-prompt nil 'noerror)
-          (gemini-companion-prompt-submit-reason session reason "Refused")
-        (user-error "Refused; type the reason in the terminal"))
-    ;; A reason that is too long is refused.
-    (user-error
-     (gemini-companion-text-keep reason (error-message-string problem)))))
 
 ;;;; Text
 
@@ -844,22 +787,16 @@ The keys that answer are left out if only the terminal can answer."
   (let* ((permission gemini-companion-permission-here)
          (name (propertize (gemini-companion-session-name
                             (gemini-companion-permission-session permission))
-                           'face 'bold))
-         (here (gemini-companion-permission-answer permission)))
+                           'face 'bold)))
     (gemini-companion-label-header
      (cond
       ((gemini-companion-permission-outcome permission)
        `(,(concat name ": this question has ended")
          ,@(gemini-companion-permission--header-keys)))
-      (here
+      ((gemini-companion-permission-answer permission)
        `(,name
          ,@(gemini-companion-permission--header-keys 'answers)
          "; its terminal looks busy"))
-      ;; A key can answer only where the title shows that the CLI asks.
-      ((and (gemini-companion-permission-command permission)
-            (zerop (gemini-companion-permission-cut permission))
-            (gemini-companion-request-certain-p permission))
-       `(,name ,@(gemini-companion-permission--header-keys 'answers)))
       (t
        `(,(concat name " asks in its terminal")
          ,@(gemini-companion-permission--header-keys)))))))
@@ -925,18 +862,12 @@ Signal a `user-error' if another key is typed at once."
   ;; A second RET, typed in the terminal, would be a yes.
   (gemini-companion-guard-no-burst
    "Not answered: several keys were typed at once")
-  (unless (gemini-companion-permission--show-terminal
-           permission #'gemini-companion-terminal-show)
+  (gemini-companion-permission--set-seen permission)
+  (if-let* ((terminal (gemini-companion-session-terminal
+                       (gemini-companion-permission-session permission))))
+      (gemini-companion-terminal-show terminal)
     (message "%s asks in its terminal, which is not in this Emacs"
              (gemini-companion-permission-title permission))))
-
-(defun gemini-companion-permission--show-terminal (permission function)
-  "Show the terminal of PERMISSION by FUNCTION, if it is in this Emacs.
-Return its buffer, or nil."
-  (when-let* ((terminal (gemini-companion-session-terminal
-                         (gemini-companion-permission-session permission))))
-    (funcall function terminal)
-    terminal))
 
 ;;;; Life
 
@@ -961,7 +892,7 @@ Return its buffer, or nil."
   (setq gemini-companion-permission--answered nil)
   (gemini-companion-permission--end-watch)
   (gemini-companion-guard-heed-keys)
-  (cancel-function-timers #'gemini-companion-permission--close-left)
+  (cancel-function-timers #'gemini-companion-permission--visit)
   (cancel-function-timers #'gemini-companion-permission--end-answered))
 
 ;;;; Commands

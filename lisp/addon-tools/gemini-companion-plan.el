@@ -125,8 +125,7 @@ sent, in any order.  BEGINNING is the position of the plan in its buffer."
 (cl-defmethod gemini-companion-request-answer ((plan gemini-companion-plan) answer)
   "Send ANSWER, a cons (refuse . TEXT) with the words of the user, to PLAN.
 Signal a `user-error' for another answer: a plan is approved in the terminal."
-  (unless (and (consp answer)
-               (gemini-companion-permission-answer plan))
+  (unless (consp answer)
     (user-error "Answer in the terminal of %s"
                 (gemini-companion-permission-title plan)))
   (cl-call-next-method))
@@ -360,8 +359,7 @@ comments."
 
 (defun gemini-companion-plan-revise ()
   "Send your comments on the plan of this buffer, for a new version.
-Without a comment, read what to change.  If the CLI takes no answer from
-Emacs, add the text to the kill ring; paste it in the terminal."
+Without a comment, read what to change."
   (interactive nil gemini-companion-plan-mode)
   (let* ((plan (gemini-companion-permission-to-answer))
          (comments (gemini-companion-plan-comments plan))
@@ -370,16 +368,13 @@ Emacs, add the text to the kill ring; paste it in the terminal."
                  (read-string "What should the plan have instead: "))))
     (when (string-blank-p text)
       (user-error "Nothing sent: no comment"))
-    (if (null (gemini-companion-permission-answer plan))
-        (gemini-companion-text-keep
-         text (format "Answer in the terminal of %s"
-                      (gemini-companion-permission-title plan)))
-      ;; Sent comments need not go to the kill ring at the end.
-      (setf (gemini-companion-plan-comments plan) nil)
-      (condition-case problem
-          (gemini-companion-permission-decide plan (cons 'refuse text) "Sent")
-        (user-error
-         (gemini-companion-text-keep text (error-message-string problem)))))))
+    ;; Sent comments need not go to the kill ring at the end.
+    (setf (gemini-companion-plan-comments plan) nil)
+    (condition-case problem
+        (gemini-companion-permission-decide plan (cons 'refuse text) "Sent")
+      (user-error
+       (setf (gemini-companion-plan-comments plan) comments)
+       (gemini-companion-text-keep text (error-message-string problem))))))
 
 (defun gemini-companion-plan-answer-there ()
   "Approve the plan of this buffer in the terminal of the CLI.

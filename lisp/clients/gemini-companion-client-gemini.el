@@ -79,7 +79,6 @@ vim voice"))
   (format "extensions/%s/.gemini-extension-install.json" extension))
 
 (gemini-companion-client-values gemini
-  (gemini-companion-client-answered-by-key-p t)
   (gemini-companion-client-manifest "gemini-extension.json")
   (gemini-companion-client-link-arguments '("link" "--consent"))
   (gemini-companion-client-hooks
@@ -127,122 +126,6 @@ toolAnnotations = { readOnlyHint = true }"
   (gemini-companion-client-work "Compressing chat history")
   ;; Gemini CLI saves the theme, and compares it with the background once a minute.
   (gemini-companion-client-follows-background-p t))
-
-;;;; Dialogs
-
-;; The dialog of Gemini CLI 0.61 about a shell command, as it is on the screen:
-;;
-;;   ╭──────────────────────────────────────╮
-;;   │ ? Shell  rm -rf build          1 of 2 │
-;;   │ ╭──────────────────────────────────╮ │
-;;   │ │ rm -rf build                     │ │
-;;   │ ╰──────────────────────────────────╯ │
-;;   │ Allow execution of [Shell]?          │
-;;   │                                      │
-;;   │ ● 1. Allow once                      │
-;;   │   2. Allow for this session          │
-;;   │   3. No, suggest changes (esc)       │
-;;   ╰──────────────────────────────────────╯
-;;
-;; The inner frame wraps long lines at blanks, and hides these blanks: a newline, a
-;; blank and a hundred blanks look the same.  The heading has the command as well
-;; unless it is longer than about 150 characters.  It truncates lines instead of
-;; wrapping them: if the heading has each row of the inner frame, each row is a line.
-
-(defun gemini-companion-client-gemini--dialog-row (line)
-  "Return the text between the bars of LINE, a row in a frame, or nil.
-Trailing blanks are removed."
-  (when (string-match "\\`│ ?\\(.*?\\) *│\\'" line)
-    (match-string 1 line)))
-
-(defun gemini-companion-client-gemini--dialog-frame (screen)
-  "Return the rows in the frame at the end of SCREEN, or nil.
-Only blank lines may follow the frame."
-  (let ((lines (mapcar #'string-trim-right
-                       (split-string (string-trim-right screen) "\n")))
-        (rows nil)
-        (row nil))
-    (setq lines (nreverse lines))
-    (when (string-match-p "\\`╰─+╯\\'" (car lines))
-      (pop lines)
-      (while (setq row (gemini-companion-client-gemini--dialog-row
-                        (or (car lines) "")))
-        (push row rows)
-        (pop lines))
-      (and (string-match-p "\\`╭─+╮\\'" (or (car lines) ""))
-           rows))))
-
-(defun gemini-companion-client-gemini--dialog-options (rows)
-  "Return the options at the beginning of ROWS, the last one first.
-The value is an alist of labels and keys, such as ((\"Allow once\" . \"1\")).
-It is nil unless each of ROWS is an option, and their keys count from 1."
-  (let ((options (mapcar
-                  (lambda (row)
-                    (and (string-match
-                          "\\`[● ] \\([1-9]\\)\\. \\([^ ].*\\)\\'" row)
-                         (cons (match-string 2 row) (match-string 1 row))))
-                  rows)))
-    (and options
-         (not (memq nil options))
-         (equal (mapcar #'cdr options)
-                (mapcar #'number-to-string
-                        (number-sequence 1 (length options))))
-         options)))
-
-(defun gemini-companion-client-gemini--dialog-split (rows)
-  "Split ROWS, the rows in the frame of a dialog, into its sections.
-The value is a list (HEADING COMMAND OPTIONS) of lists of rows: above the inner
-frame, in it, and the options.  The question must follow the inner frame;
-remarks may come after it, and then a blank row.  Return nil if ROWS are not
-such a dialog."
-  (let* ((bottom (cl-position-if (apply-partially #'string-match-p "\\`╰─+╯\\'")
-                                 rows :from-end t))
-         (top (and bottom
-                   (cl-position-if-not #'gemini-companion-client-gemini--dialog-row
-                                       rows :end bottom :from-end t)))
-         (blank (and bottom (cl-position "" rows :start bottom :test #'equal))))
-    (and top blank (< 0 top)
-         (string-match-p "\\`╭─+╮\\'" (nth top rows))
-         (= (length (nth top rows)) (length (nth bottom rows)))
-         (equal "Allow execution of [Shell]?" (nth (1+ bottom) rows))
-         (list (seq-subseq rows 0 top)
-               (mapcar #'gemini-companion-client-gemini--dialog-row
-                       (seq-subseq rows (1+ top) bottom))
-               (seq-subseq rows (1+ blank))))))
-
-(defun gemini-companion-client-gemini--dialog-heading-has-p (heading rows)
-  "Return non-nil if HEADING has the same rows as ROWS.
-The first row of HEADING may end with the number of the dialog in a queue."
-  (let ((begin "? Shell  "))
-    (and (= (length heading) (length rows))
-         (string-match-p (concat "\\`" (regexp-quote (concat begin (car rows)))
-                                 "\\(?: +[0-9]+ of [0-9]+\\)?\\'")
-                         (car heading))
-         (equal (cdr heading)
-                (mapcar (lambda (row)
-                          (if (equal row "")
-                              ""
-                            (concat (make-string (length begin) ?\s) row)))
-                        (cdr rows))))))
-
-(cl-defmethod gemini-companion-client-read-dialog ((_client (eql 'gemini)) screen)
-  "Return the dialog of Gemini CLI at the end of SCREEN."
-  (pcase (gemini-companion-client-gemini--dialog-split
-          (gemini-companion-client-gemini--dialog-frame screen))
-    (`(,heading ,rows ,(app gemini-companion-client-gemini--dialog-options
-                            (and options (pred identity))))
-     (and rows
-          (string-prefix-p "? Shell " (car heading))
-          (gemini-companion-client-dialog-make
-           :heading heading
-           :rows rows
-           :whole (not (seq-some (apply-partially #'string-match-p
-                                                  "\\`\\.\\.\\. .*hidden")
-                                 rows))
-           :breaks-known (gemini-companion-client-gemini--dialog-heading-has-p
-                          heading rows)
-           :allow (cdr (assoc "Allow once" options))
-           :refuse (and (assoc "No, suggest changes (esc)" options) "\e"))))))
 
 ;;;; Conversations
 

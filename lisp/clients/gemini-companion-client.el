@@ -266,28 +266,6 @@ It must accept an unsolicited report while it displays its prompt.")
 It matches text in the terminal, such as a question for trust or a sign-in."
   "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key")
 
-(cl-defstruct (gemini-companion-client-dialog
-               (:noinline t)
-               (:constructor gemini-companion-client-dialog-make)
-               (:copier nil))
-  "Dialog of a CLI about a shell command, at the end of a screen.
-ROWS are the rows of the command, strings without the frame and without
-trailing blanks.  WHOLE is non-nil if no row is hidden.  BREAKS-KNOWN is
-non-nil if each row is known to be one line of the command.  ALLOW and REFUSE
-are the keys that allow the command once and that refuse it, strings or nil.
-HEADING is a list of the rows above the command."
-  rows whole breaks-known allow refuse heading)
-
-(gemini-companion-client--define gemini-companion-client-answered-by-key-p (client)
-  "Return non-nil if a key in the terminal of CLIENT allows a shell command.
-Then `gemini-companion-client-read-dialog' reads its dialog.")
-
-(gemini-companion-client--define gemini-companion-client-read-dialog (client screen)
-  "Return the dialog of CLIENT about a shell command at the end of SCREEN.
-SCREEN is the text of a terminal.  The value is a
-`gemini-companion-client-dialog', or nil if SCREEN does not end with exactly
-such a dialog, or if keys cannot answer CLIENT.")
-
 ;;;; Conversations
 
 (gemini-companion-client--define gemini-companion-client-resume-arguments

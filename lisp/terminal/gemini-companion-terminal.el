@@ -115,11 +115,6 @@ It may have ended.")
 ;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-terminal-cli 'permanent-local t)
 
-(defvar-local gemini-companion-terminal-sent nil
-  "Time of the last input to this terminal, in seconds, or nil.
-Input is what Emacs has sent, or the user has typed.")
-(put 'gemini-companion-terminal-sent 'permanent-local t)
-
 (defun gemini-companion-terminal-cli-with (cli &rest changes)
   "Return a copy of CLI with CHANGES, slots and their new values.
 For example, CHANGES are \\='number 2 \\='resume nil."
@@ -227,35 +222,29 @@ twice, \\`C-x' and \\`C-c' are sent to the program."
 
 ;;;; Display
 
-(defun gemini-companion-terminal-display (buffer &optional function)
-  "Display BUFFER, the terminal of a CLI, unless it is visible.
-Call FUNCTION for that, by default `display-buffer', which does not select
-BUFFER: keys that the user types elsewhere must not answer a CLI."
+(defun gemini-companion-terminal-show (buffer)
+  "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
   (let ((split-width-threshold
          ;; The default, 160, would put a CLI below the file in most frames.
          (if (and split-width-threshold (one-window-p t))
              (min split-width-threshold 120)
            split-width-threshold)))
     (gemini-companion-windows-at-once
-      (funcall (or function #'display-buffer)
-               buffer
-               (pcase (unless (get-buffer-window buffer)
-                        gemini-companion-run-side-window)
-                 ('nil '(nil (category . gemini-companion-terminal)
-                             (reusable-frames . visible)))
-                 (side `(display-buffer-in-side-window
-                         (category . gemini-companion-terminal)
-                         (side . ,side)
-                         (,(if (eq side 'bottom) 'window-height 'window-width)
-                          . 0.4)))))))
+      (pop-to-buffer
+       buffer
+       (pcase (unless (get-buffer-window buffer)
+                gemini-companion-run-side-window)
+         ('nil '(nil (category . gemini-companion-terminal)
+                     (reusable-frames . visible)))
+         (side `(display-buffer-in-side-window
+                 (category . gemini-companion-terminal)
+                 (side . ,side)
+                 (,(if (eq side 'bottom) 'window-height 'window-width)
+                  . 0.4)))))))
   ;; Emacs would center the cursor of term, with nothing below it.
   (when-let* ((window (get-buffer-window buffer 'visible))
               ((with-current-buffer buffer (derived-mode-p 'term-mode))))
-    (set-window-start window (buffer-local-value 'term-home-marker buffer) t)))
-
-(defun gemini-companion-terminal-show (buffer)
-  "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
-  (gemini-companion-terminal-display buffer #'pop-to-buffer)
+    (set-window-start window (buffer-local-value 'term-home-marker buffer) t))
   ;; In insert state, Evil sends keys to the CLI.
   (when (bound-and-true-p evil-local-mode)
     (evil-insert-state)))
@@ -280,13 +269,6 @@ Return nil if SESSION waits for an answer: the text would be the answer."
            (gemini-companion-terminal-takes-keys-p)
            (gemini-companion-session-has-terminal-p process session)
            process))))
-
-(defun gemini-companion-terminal-send (process string)
-  "Send STRING to PROCESS, the program of a terminal, and record when."
-  (when (buffer-live-p (process-buffer process))
-    (with-current-buffer (process-buffer process)
-      (setq gemini-companion-terminal-sent (float-time))))
-  (process-send-string process string))
 
 ;;;; Desktop
 
@@ -489,7 +471,7 @@ invisible in a light theme."
          ;; On a text terminal, Emacs may know only whether it is dark.
          (values (or (color-values color frame)
                      (make-list 3 (if (eq foreground dark) #xffff 0)))))
-    (gemini-companion-terminal-send
+    (process-send-string
      process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
 
 ;;;; Commands
@@ -499,7 +481,7 @@ invisible in a light theme."
 Typed once in a text terminal, Escape is a prefix of keys of Emacs."
   (interactive)
   (if (gemini-companion-terminal-takes-keys-p)
-      (gemini-companion-terminal-send (get-buffer-process (current-buffer)) "\e")
+      (process-send-string (get-buffer-process (current-buffer)) "\e")
     (keyboard-escape-quit)))
 
 (provide 'gemini-companion-terminal)

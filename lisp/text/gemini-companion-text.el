@@ -460,7 +460,7 @@ signal a `file-error' with its name."
 
 ;;;; Invisible characters
 
-(defun gemini-companion-text-invisible-p (char &optional composed)
+(defun gemini-companion-text--invisible-p (char &optional composed)
   "Return non-nil if CHAR is invisible, or may look like another character.
 Such are control and format characters, blanks other than a space, fillers,
 unassigned and private characters, and combining marks.  If COMPOSED is
@@ -482,7 +482,7 @@ count that are never displayed."
 (defun gemini-companion-text-escaped (text &optional composed lines)
   "Return TEXT with its invisible characters escaped.
 The escapes have the face `gemini-companion-escape'; other text keeps its
-properties.  For COMPOSED, see `gemini-companion-text-invisible-p'.  If LINES
+properties.  For COMPOSED, see `gemini-companion-text--invisible-p'.  If LINES
 is non-nil, newlines are not escaped."
   (let ((length (length text))
         (pieces nil)
@@ -493,7 +493,7 @@ is non-nil, newlines are not escaped."
             (escapes nil))
         (while (and (< end length)
                     (not (and lines (eq ?\n (aref text end))))
-                    (gemini-companion-text-invisible-p (aref text end) composed))
+                    (gemini-companion-text--invisible-p (aref text end) composed))
           (push (gemini-companion-text--escape (aref text end)) escapes)
           (setq end (1+ end)))
         (when escapes

@@ -14,7 +14,6 @@ from harness.world import World
 from test_tools import link
 
 from test_permissions import (
-    BUFFER,
     FIRST,
     OPEN,
     asks,
@@ -103,7 +102,7 @@ def test_the_start_of_a_plan_is_a_row_and_ctrl_g_edits_it_here(world: World) -> 
     reviews.accept()
     cli.wait_for(START)
     label = f"(gemini-companion-request-label {FIRST})"
-    emacs.holds(f'(equal "asks whether to start" {label})')
+    emacs.holds(f'(string-search "whether to start" {label})')
     emacs.eval('(progn (switch-to-buffer "a.txt") nil)')
     emacs.command("gemini-companion-review")
     emacs.holds('(equal "*gemini: project*" (buffer-name (window-buffer)))')
@@ -190,21 +189,13 @@ def test_a_plan_of_copilot_cli_is_shown_and_answered_there(world: World) -> None
     cli.prompt()
     cli.wait_for("Plan Ready for Review")
     emacs.holds(f"(gemini-companion-plan-p {FIRST})")
-    emacs.command("gemini-companion-review")
-    emacs.holds(f"(eq (window-buffer) {BUFFER})")
-    text = str(emacs.value("(buffer-substring-no-properties 1 (point-max))"))
+    text = str(
+        emacs.value(
+            f"(with-temp-buffer (gemini-companion-request-insert {FIRST})"
+            " (buffer-substring-no-properties 1 (point-max)))"
+        )
+    )
     assert "- Add a search\n- Then test" in text
-    # A comment is to be pasted in the terminal.
-    go_to(emacs, "- Then")
-    emacs.keys("c")
-    emacs.wait_for("Comment on line 2:")
-    emacs.text("first test")
-    emacs.keys("Enter")
-    emacs.wait_for("  first test")
-    go_there(emacs)
-    emacs.keys("r")
-    emacs.says("Answer in the terminal of Copilot CLI")
-    emacs.holds('(string-search "first test" (car kill-ring))')
     cli.terminal.keys("1")
     cli.wait_for("approved")
     emacs.holds(f"(null {OPEN})")

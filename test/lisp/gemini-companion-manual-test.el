@@ -16,7 +16,6 @@
 (defvar gemini-companion-eglot-sendable)
 (defvar gemini-companion-errors-timeout)
 (defvar gemini-companion-inquiry-mode-map)
-(defvar gemini-companion-keys-quiet-seconds)
 (defvar gemini-companion-notify-turn-seconds)
 (defvar gemini-companion-permission-mode-map)
 (defvar gemini-companion-guard-quiet-seconds)
@@ -495,7 +494,6 @@ For a file or directory, compare the last part of its name, as verbatim text."
                     ,(= (* 128 1024) gemini-companion-eglot-sendable))
                    ("permissions" "half a second"
                     ,(= 0.5 gemini-companion-guard-quiet-seconds))
-                   ("permissions" "a second" ,(= 1 gemini-companion-keys-quiet-seconds))
                    ("edit-errors" "three seconds"
                     ,(< 2 gemini-companion-errors-timeout 3))))
     (ert-info ((format "%s: %s" section figure))

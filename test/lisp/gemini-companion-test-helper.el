@@ -179,16 +179,6 @@ Edits, whose outcomes are sent nowhere, are dismissed in the end."
        (gemini-companion-part-stop 'session)
        (mapc #'gemini-companion-part-stop (reverse parts)))))
 
-;;;; Dialogs
-
-(defun gemini-companion-test-dialogs ()
-  "Return real dialogs of Gemini CLI, lists (NAME COMMANDS SCREEN)."
-  (with-temp-buffer
-    (let ((coding-system-for-read 'utf-8-unix))
-      (insert-file-contents (expand-file-name "test/gemini-dialogs.eld"
-                                              gemini-companion-test-root)))
-    (read (current-buffer))))
-
 ;;;; Timers
 
 (defun gemini-companion-test-ours-p (function)

@@ -4,8 +4,8 @@
 
 ;;; Commentary:
 
-;; What permissions.py asks Emacs about its questions, and a record of each key that
-;; is sent to a terminal, with what that shows.
+;; What permissions.py asks Emacs about its questions, and a record of each command that
+;; a key runs.
 
 ;;; Code:
 
@@ -42,10 +42,14 @@
                    (gemini-companion-permissions-open))))
 
 (defun asking-show (command)
-  "Display and select the permission about COMMAND; return whether there is one."
+  "Select the buffer of the permission about COMMAND; return whether there is one.
+It may be one that the CLI asks in its terminal by now."
   (when-let* ((permission (asking-find command)))
-    (gemini-companion-request-show permission)
-    t))
+    (if (gemini-companion-permission-answer permission)
+        (gemini-companion-request-show permission)
+      (when-let* ((buffer (gemini-companion-request-buffer permission)))
+        (pop-to-buffer buffer)))
+    (eq (window-buffer) (gemini-companion-request-buffer permission))))
 
 (defun asking-showing ()
   "Return what the selected window shows: its TEXT, whether the end, and keys answer."
@@ -74,20 +78,6 @@
                  (cons 'command (format "%s" this-command))
                  (cons 'buffer (buffer-name))))
 (add-hook 'pre-command-hook #'asking-note-command)
-
-(defun asking-note-sent (process string)
-  "Record STRING, which is being sent to PROCESS, if that is a terminal."
-  (when-let* ((buffer (and (processp process) (process-buffer process)))
-              ((buffer-live-p buffer))
-              ((with-current-buffer buffer (derived-mode-p 'term-mode))))
-    (let ((shown (with-current-buffer buffer
-                   (save-excursion
-                     (goto-char (point-max))
-                     (buffer-substring-no-properties (line-beginning-position -60)
-                                                     (point-max))))))
-      (asking-record '(what . "sent") (cons 'string string) (cons 'screen shown)
-                     (cons 'command (format "%s" this-command))))))
-(advice-add 'process-send-string :before #'asking-note-sent)
 
 (provide 'asking)
 ;;; asking.el ends here

@@ -120,8 +120,6 @@ class Ledger:
             self._note_ran(record)
         elif record["what"] == "bash":
             self._note_bash(record)
-        elif record["what"] == "sent":
-            self._note_sent(record)
 
     def asked_on(self, screen: str) -> list[Question]:
         """Return the questions that have not run whose tokens are on ``screen``."""
@@ -143,16 +141,6 @@ class Ledger:
                 self.problem(f"{command!r} ran in another way: {frame!r}")
         self._note_ran({**record, "command": command})
 
-    def _note_sent(self, record: Record) -> None:
-        """Take a key that was sent to a terminal of Emacs, with what that showed."""
-        screen = "\n".join(record["screen"].rstrip().split("\n")[-44:])
-        if record["string"] not in {"1", "\r", "\n"} or "Allow execution" not in screen:
-            return
-        by_emacs = record["command"].startswith("gemini-companion-permission")
-        key = {**record, "key": "sent" if by_emacs else "yes", "sent": by_emacs}
-        for question in self.asked_on(screen):
-            question.keys.append(key)
-
     def _note_ran(self, record: Record) -> None:
         question = self.questions.get(record["command"])
         if question is None:
@@ -172,10 +160,6 @@ class Ledger:
         if question.behavior == "allow":
             if any(key["key"] == "a" and key["shows"] for key in keys):
                 explanations.append("a key in Emacs")
-        elif any(key["key"] == "a" and key["shows"] for key in keys) and any(
-            map(self._is_used, (key for key in keys if key["key"] == "sent"))
-        ):
-            explanations.append("a key that Emacs has sent")
         elif any(map(self._is_used, (key for key in keys if key["key"] == "yes"))):
             explanations.append("a key in the terminal")
         return explanations

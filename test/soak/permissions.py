@@ -4,7 +4,7 @@
 Run by hand: python test/soak/permissions.py CLI COUNT [SEED].  CLI is "hooks" for the
 real hook program, started by processes in the place of CLIs (asker.py), which is fast;
 "plans" for the same with plans and questions of the model in place of commands, of
-which none may be allowed; "qwen" or "gemini" for the real CLI.  The server, Emacs and
+which none may be allowed; "qwen" for the real CLI.  The server, Emacs and
 the terminals are real.
 
 At random, the user allows or refuses by keys in Emacs, types in bursts, or answers in
@@ -40,7 +40,6 @@ from typing import Any
 sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("e2e", "python"))
 
 import psutil
-from harness import gemini
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini, pause_before_enter
 from harness.model import Part, call, say, together
@@ -48,7 +47,6 @@ from harness.tools import DEPS, Tools
 from harness.world import World
 from ledger import Ledger, Question, Record, escaped
 from recorder import record
-from test_tools import link
 
 from test_permissions import link_qwen
 
@@ -214,16 +212,25 @@ class Asker(Cli):
         return self._process.poll() is None
 
 
-class RealCli(Cli):
-    """A real CLI, whose model has a turn of several answers with questions."""
+class RealQwen(Cli):
+    """Qwen Code in a terminal of its own, whose model has a turn of several answers."""
 
     cli: Gemini
-    waits: str
-    """What its screen shows only while it asks."""
-    labels: Mapping[str, str]
-    escape: Sequence[str] = ("Escape",)
+    labels: Mapping[str, str] = {"yes": "Yes, allow once", "no": "No, suggest"}
     answers = 12
     """Answers of the model in a turn."""
+    starts = 0
+
+    def start(self) -> None:
+        RealQwen.starts += 1
+        world = self.judge.world
+        cli = world.qwen(name=f"qwen{RealQwen.starts}")
+        self.pid = int(
+            world.tmux.call(
+                "display-message", "-p", "-t", f"={cli.terminal.name}:", "#{pane_pid}"
+            )
+        )
+        self.connect(cli)
 
     def connect(self, cli: Gemini) -> None:
         self.cli = cli
@@ -280,7 +287,8 @@ class RealCli(Cli):
             self.kill()
 
     def asks(self, screen: str) -> bool:
-        return self.waits in screen and f"\n{DIALOG}" in re.sub("[│ ]+A", "A", screen)
+        is_waiting = "Waiting for user confirmation" in screen
+        return is_waiting and f"\n{DIALOG}" in re.sub("[│ ]+A", "A", screen)
 
     def dialog(self) -> list[Question]:
         """Return the questions that may be those of the rows above the last DIALOG."""
@@ -288,95 +296,18 @@ class RealCli(Cli):
         if not self.asks(screen):
             return []
         above = screen.rpartition(DIALOG)[0].rstrip("│ \n").split("\n")
-        rows = [*takewhile(self.is_of_command, reversed(above))]
+        rows = [*takewhile(lambda row: row.strip(" █"), reversed(above))]
         return self.judge.ledger.asked_on("\n".join(rows))
-
-    @abstractmethod
-    def is_of_command(self, row: str) -> bool:
-        """Return whether ``row``, above the question, is of the command."""
 
     def type(self, key: str) -> None:
         if key == "escape":
-            self.cli.terminal.keys(*self.escape)
+            self.cli.terminal.keys("Escape")
         else:
             options = self.shown().rpartition(DIALOG)[2]
             number = re.search(rf"(\d)\. {self.labels[key]}", options)
             if number:
                 self.cli.terminal.keys(number[1])
         wait(lambda: not self.asks(self.shown()), 3)
-
-
-class RealQwen(RealCli):
-    """Qwen Code in a terminal of its own."""
-
-    waits = "Waiting for user confirmation"
-    labels: Mapping[str, str] = {"yes": "Yes, allow once", "no": "No, suggest"}
-    starts = 0
-
-    def is_of_command(self, row: str) -> bool:
-        return bool(row.strip(" █"))
-
-    def start(self) -> None:
-        RealQwen.starts += 1
-        world = self.judge.world
-        cli = world.qwen(name=f"qwen{RealQwen.starts}")
-        self.pid = int(
-            world.tmux.call(
-                "display-message", "-p", "-t", f"={cli.terminal.name}:", "#{pane_pid}"
-            )
-        )
-        self.connect(cli)
-
-
-class RealGemini(RealCli):
-    """Gemini CLI in a terminal of Emacs."""
-
-    waits = "No, suggest changes (esc)"
-    # An Emacs on a terminal takes the first one for the beginning of a key.
-    escape = ("Escape", "Escape")
-    labels: Mapping[str, str] = {"yes": "Allow once", "no": "No, suggest"}
-
-    def is_of_command(self, row: str) -> bool:
-        return "╭─" not in row
-
-    def start(self) -> None:
-        emacs = self.judge.emacs
-        # The buffer of one that was killed would ask whether to start again.
-        emacs.eval(f"""(when-let* ((old (get-buffer {lisp(self.buffer)})))
-          (let (kill-buffer-query-functions) (kill-buffer old))
-          nil)""")
-        emacs.becomes("(length (gemini-companion-sessions))", 0)
-        emacs.eval('(progn (pop-to-buffer "a.txt") nil)')  # in the project
-        cli = self.judge.world.run(emacs)
-        emacs.becomes("(length (gemini-companion-sessions))", 1)
-        self.pid = int(
-            emacs.value("(plist-get (car (gemini-companion-sessions)) :pid)")
-        )
-        self.connect(cli)
-
-    @property
-    def buffer(self) -> str:
-        return f"*gemini: {self.judge.world.project.name}*"
-
-    def select(self) -> None:
-        self.judge.emacs.eval(f"(progn (pop-to-buffer {lisp(self.buffer)}) nil)")
-
-    def keep_asking(self) -> None:
-        if self.judge.is_done() or not self.is_idle():
-            return
-        if self.judge.emacs.eval("(gemini-companion-sessions)") == "nil" and not wait(
-            lambda: self.judge.emacs.eval("(gemini-companion-sessions)") != "nil", 10
-        ):
-            # It tries twice; a server that starts on a busy machine is later.
-            self.judge.count("connection lost")
-            self.kill()
-            return
-        self.select()
-        super().keep_asking()
-
-    def type(self, key: str) -> None:
-        self.select()
-        super().type(key)
 
 
 def shell(command: str) -> Part:
@@ -398,7 +329,6 @@ KINDS: dict[str, Callable[["Judge", str], Cli]] = {
     "hooks": Asker,
     "plans": Asker,
     "qwen": RealQwen,
-    "gemini": RealGemini,
 }
 
 
@@ -412,13 +342,11 @@ class Judge:
         self.ledger = Ledger(directory)
         self.world = World(recording_tools(directory, self.ledger.file))
         self.world.home.joinpath(".qwen").mkdir()
-        if kind == "gemini":
-            gemini.configure(self.world.scratch, ui={"hideTips": True})
         self.world.file("ran.txt", "")
         self._lock = Lock()
         self._start_emacs()
-        (link if kind == "gemini" else link_qwen)(self.world, self.emacs)
-        number = {"hooks": 3, "plans": 3, "qwen": 2, "gemini": 1}[kind]
+        link_qwen(self.world, self.emacs)
+        number = {"hooks": 3, "plans": 3, "qwen": 2}[kind]
         self.clis = [KINDS[kind](self, f"{kind}-{n}") for n in range(number)]
         self.progress = time.monotonic()
 
@@ -443,13 +371,7 @@ class Judge:
             if number >= self.count_to_ask:
                 return []
             token = f"q{number:05}q"
-            choices = [*tricks(token).items()]
-            if self.kind == "gemini":
-                # The others are answered in the terminal, as it shows them in part.
-                choices += 4 * [
-                    choice for choice in choices if choice[0] in ("plain", "blanks")
-                ]
-            kind, command = self.random.choice(choices)
+            kind, command = self.random.choice([*tricks(token).items()])
             questions = [Question(number, kind, command, token)]
             if self.random.random() < 0.25:
                 questions.append(Question(number + 1, "twin", twin(command), token))
@@ -509,9 +431,7 @@ class Judge:
         self.ledger.update()
         open_questions = self.open()
         dialogs = [(cli, shown) for cli in self.clis if (shown := cli.dialog())]
-        # Emacs can press keys in the terminal of Gemini CLI.
-        here = [question for question, waits in open_questions
-                if waits or (self.kind == "gemini" and dialogs)]  # fmt: skip
+        here = [question for question, waits in open_questions if waits]
         there = dialogs and (not here or self.random.random() < 0.3)
         if there:
             cli, shown = self.random.choice(dialogs)
@@ -576,14 +496,10 @@ class Judge:
             self.emacs.keys(key)
             if self.is_taken(question):
                 return True
-            if self.kind == "gemini" and look["shows"]:
-                return False  # it cannot be certain of the dialog
         return False
 
     def is_taken(self, question: Question) -> bool:
-        return wait(
-            lambda: not self.is_open(question), 4 if self.kind == "gemini" else 0.1
-        )
+        return wait(lambda: not self.is_open(question), 0.1)
 
     def allow(self, question: Question) -> None:
         if not self.press(question, "a"):
@@ -623,8 +539,7 @@ class Judge:
         self.select(question)
         self.note_key([question], where="emacs", key="RET", **self.look(question))
         self.emacs.keys("Enter")
-        if self.kind != "gemini":
-            self.are_given_back("RET", [question], GONE_LIMIT)
+        self.are_given_back("RET", [question], GONE_LIMIT)
 
     def escape(self, question: Question) -> None:
         """Escape in the terminal, while the hook waits; again if it was not taken."""
@@ -646,7 +561,7 @@ class Judge:
 
     def there(self, cli: Cli, shown: list[Question]) -> None:
         """Answer the dialog of ``cli`` in its terminal."""
-        is_late = self.kind != "gemini" and self.random.random() < 0.2
+        is_late = self.random.random() < 0.2
         if is_late and self.select(shown[0]):
             self.note_key(shown[:1], where="emacs", key="late a")
             self.emacs.keys("a")
@@ -702,8 +617,6 @@ class Judge:
         self, what: str, questions: list[Question], limit: float
     ) -> None:
         """Check that the hooks of ``asked`` return in ``limit`` seconds."""
-        if self.kind == "gemini":
-            return
         began = time.time()
         if not wait(
             lambda: not set(questions) & set(self.ledger.open_hooks()), limit + 30
@@ -850,9 +763,6 @@ class EmacsKilled(Trouble):
     limit = GONE_LIMIT
 
     def begin(self, question: Question) -> None:
-        if self.judge.kind == "gemini":  # its terminals end
-            for cli in self.judge.clis:
-                cli.excuse()
         psutil.Process(self.judge.emacs.pid).kill()
 
     def end(self) -> None:

@@ -48,7 +48,8 @@ SLOTS are others of the server."
   (gemini-companion-permission-test-with
     (let ((inquiry (gemini-companion-inquiry-test-ask
                     (append gemini-companion-inquiry-test-colors
-                            '(("And why?" nil nil nil))))))
+                            '(("And why?" nil nil nil)))
+                    "one")))
       (should (equal "Question  Which one?  (red, blue)  +1 more"
                      (substring-no-properties
                       (gemini-companion-permission-summary inquiry))))
@@ -113,7 +114,7 @@ SLOTS are others of the server."
                     gemini-companion-inquiry-test-colors)))
       (setq gemini-companion-permission-test-answers nil)
       (gemini-companion-permission-test-refused
-        (gemini-companion-inquiry-test-type inquiry '(0) t))
+        (gemini-companion-request-answer inquiry '(refuse . "red")))
       ;; A notification of what is known already.
       (gemini-companion-inquiry-test-ask '(("Information requested" nil nil nil)) nil
                                          '(partial . t))
@@ -146,10 +147,10 @@ SLOTS are others of the server."
       (let ((inquiry (gemini-companion-inquiry-test-ask choices "one")))
         (should (< 0 (gemini-companion-permission-cut inquiry)))
         (should (equal '(nil) gemini-companion-permission-test-answers))
-        (let ((start (float-time)))
-          (gemini-companion-request-show inquiry)
-          (should (< (- (float-time) start) 60)))
-        (with-current-buffer (window-buffer)
+        (with-temp-buffer
+          (let ((start (float-time)))
+            (gemini-companion-request-insert inquiry)
+            (should (< (- (float-time) start) 60)))
           (should (< (buffer-size) 300000))
           (should (string-search "more characters are not shown" (buffer-string))))
         (gemini-companion-permission-progressed

@@ -12,7 +12,7 @@
     (let* ((command (concat "echo \u202eevil\u200b \u00a0# cafe\u0301 \t\r\u2800 ä 日本\n"
                             (make-string 5000 ?x) " if then fi \\u202e 100%"))
            (permission (gemini-companion-permission-test-ask
-                        command nil
+                        command "id"
                         '(arguments . [["description" "Do\nit"] ["deep" "{}"]])
                         '(partial . t))))
       (gemini-companion-request-show permission)
@@ -45,7 +45,7 @@
   (gemini-companion-permission-test-with
     (let ((lines (gemini-companion-permission-test-shown
                   (gemini-companion-permission-test-ask
-                   "make\nmake install" nil
+                   "make\nmake install" "id"
                    '(arguments . [["description" "Do it"]])))))
       (should (equal '("make" "make install" "" "Arguments:" "  description: Do it"
                        "Tool: Shell" "CLI: Qwen Code (shop)" "Project: shop"
@@ -58,7 +58,7 @@
     ;; Of a tool without a command, the arguments are what runs.
     (let ((lines (gemini-companion-permission-test-shown
                   (gemini-companion-permission-test-ask
-                   nil nil '(tool . "mcp__shop__order")
+                   nil "id" '(tool . "mcp__shop__order")
                    '(arguments . [["count" "3"]])))))
       (should (equal '("mcp__shop__order" "" "Arguments:" "  count: 3" ""
                        "Tool: mcp__shop__order")
@@ -70,7 +70,7 @@
   (gemini-companion-permission-test-with
     (let ((lines (gemini-companion-permission-test-shown
                   (gemini-companion-permission-test-ask
-                   nil nil '(tool . "tool\nDirectory: /safe")
+                   nil "id" '(tool . "tool\nDirectory: /safe")
                    '(arguments . [["Directory" "/safe"]
                                   ["a" "b\nDirectory: /safe\n\nCLI: x"]
                                   ["c\nDirectory: /safe" "literal \\n"]])))))
@@ -98,8 +98,9 @@
       (gemini-companion-permission-test-with
         (ert-info ((format "%s %S" name (mapcar #'car slots)))
           (let ((most gemini-companion-permission-largest)
+                (length (length text))
                 (input (apply #'gemini-companion-permission-test-input text slots))
-                permission)
+                permission text)
             (should
              (< (car (benchmark-run
                       (setq permission
@@ -109,7 +110,9 @@
                              (lambda (answer)
                                (push answer gemini-companion-permission-test-answers)))
                             permission (car (gemini-companion-permissions-open)))
-                      (gemini-companion-request-show permission)
+                      (with-temp-buffer
+                        (gemini-companion-request-insert permission)
+                        (setq text (buffer-string)))
                       (dotimes (_ 100)
                         (gemini-companion-request-label permission))
                       (gemini-companion-request-notice permission)))
@@ -117,11 +120,10 @@
             (should (< (string-width (gemini-companion-request-label permission)) 300))
             (should (< (string-width (gemini-companion-request-notice permission)) 200))
             ;; What is not shown whole is not answered.
-            (when (< most (length text))
+            (when (< most length)
               (should (equal '(nil) gemini-companion-permission-test-answers))
               (should (string-match-p "[0-9]+ more characters are not shown"
-                                      (with-current-buffer (window-buffer)
-                                        (buffer-string)))))))))))
+                                      text)))))))))
 
 (ert-deftest gemini-companion-permission-with-countless-arguments-is-not-answered ()
   (gemini-companion-permission-test-with
@@ -141,13 +143,14 @@
       (should (gemini-companion-request-certain-p permission))
       (should (eq 'waiting (gemini-companion-session-state
                             gemini-companion-permission-test-session)))
-      ;; Its terminal is not in this Emacs, so it may have ended.
-      (let ((shown (gemini-companion-permission-test-ask "ls")))
+      ;; It is asked in a terminal that is not in this Emacs.
+      (let ((there (gemini-companion-permission-test-ask "ls")))
+        (should (equal (list permission there) (gemini-companion-requests-certain)))
+        (gemini-companion-request-show there)
+        (should-not (gemini-companion-request-buffer there))
         (should (string-match-p "\\`asked at [0-9:]+  Shell  ls\\'"
-                                (gemini-companion-request-label shown)))
-        (should-not (gemini-companion-request-certain-p shown))
-        (should (equal (list permission)
-                       (gemini-companion-requests-certain)))))))
+                                (gemini-companion-request-label there)))
+        (should (equal (list permission) (gemini-companion-requests-certain)))))))
 
 (ert-deftest gemini-companion-permission-is-allowed-by-one-key-after-a-look ()
   (gemini-companion-permission-test-with
@@ -262,7 +265,9 @@
                   (funcall function)
                   (should (equal '(nil) gemini-companion-permission-test-answers))
                   ;; No key answers it any more.
-                  (gemini-companion-permission-test-see permission)
+                  (set-buffer (gemini-companion-request-buffer permission))
+                  (gemini-companion-permission-test-draw)
+                  (gemini-companion-permission-test-wait)
                   (should-error (gemini-companion-permission-test-type "a")
                                 :type 'user-error)
                   (should (equal '(nil) gemini-companion-permission-test-answers))
@@ -500,8 +505,8 @@
 
 (ert-deftest gemini-companion-permission-in-the-terminal-follows-its-title ()
   (gemini-companion-permission-test-with
-    (let ((title 'working)
-          (permission (gemini-companion-permission-test-ask "ls")))
+    (let ((title 'working))
+      (gemini-companion-permission-test-ask "ls")
       (cl-letf (((symbol-function 'gemini-companion-state-titled)
                  (lambda (_) title)))
         (cl-flet ((show (meaning)
@@ -510,7 +515,6 @@
                                         gemini-companion-permission-test-session
                                         meaning)))
           (show 'waiting)
-          (should (gemini-companion-request-certain-p permission))
           ;; For a moment, between two questions.
           (show 'working)
           (show 'waiting)
@@ -558,7 +562,6 @@ It is the `process', and asks the `permission'."
   (gemini-companion-permission-test-linked
     (gemini-companion-permission-test-run-timers)
     (should (equal (list permission) (gemini-companion-permissions-open)))
-    (should-not (gemini-companion-request-certain-p permission))
     (kill-process process)
     (while (process-live-p process)
       (accept-process-output process 1))
@@ -573,7 +576,6 @@ It is the `process', and asks the `permission'."
 (ert-deftest gemini-companion-permission-ends-when-a-cli-that-is-not-connected-is-ready ()
   (gemini-companion-permission-test-linked
     (gemini-companion-state-set-title process "✋  Action Required (shop)")
-    (should (gemini-companion-request-certain-p permission))
     (gemini-companion-permission-test-run-timers)
     (should (gemini-companion-permissions-open))
     ;; Escape.
@@ -601,46 +603,52 @@ It is the `process', and asks the `permission'."
       (should-not (memq permission (gemini-companion-permissions-open))))))
 
 ;; In the terminal of the CLI, RET is a yes to the dialog that is shown.
-(ert-deftest gemini-companion-permission-takes-no-key-to-the-terminal ()
+(ert-deftest gemini-companion-permission-in-the-terminal-leads-there ()
   (gemini-companion-permission-test-with
-    (let ((permission (gemini-companion-permission-test-ask "ls")))
+    (let ((permission (gemini-companion-permission-test-ask "rm -rf \u202ebuild")))
+      (with-temp-buffer
+        (gemini-companion-request-insert permission)
+        (should (string-prefix-p "rm -rf \\u202Ebuild\n" (buffer-string))))
+      (with-temp-buffer
+        (let ((terminal (current-buffer))
+              (other (switch-to-buffer "*scratch*")))
+          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
+                     (lambda (_) terminal)))
+            ;; The key is typed twice.
+            (cl-letf (((symbol-function 'sit-for) #'ignore))
+              (should-error (gemini-companion-request-show permission)
+                            :type 'user-error))
+            (should-error (gemini-companion-request-answer permission 'allow)
+                          :type 'user-error)
+            (should (eq other (window-buffer)))
+            (should (equal (list permission) (gemini-companion-requests-certain)))
+            (gemini-companion-request-show permission)
+            (should (eq terminal (window-buffer)))
+            (should-not (gemini-companion-requests-certain))
+            (should (equal (list permission) (gemini-companion-requests)))))))))
+
+(ert-deftest gemini-companion-permission-is-seen-once-its-terminal-was-visited ()
+  (gemini-companion-permission-test-with
+    (let ((there (gemini-companion-permission-test-ask "ls"))
+          (here (gemini-companion-permission-test-ask "pwd" "id")))
       (with-temp-buffer
         (let ((terminal (current-buffer)))
           (cl-letf (((symbol-function 'gemini-companion-session-terminal)
-                     (lambda (_) terminal))
-                    ((symbol-function 'gemini-companion-keys-press)
-                     (lambda (&rest _) "its terminal shows another command")))
-            (cl-flet ((shown-p () (get-buffer-window terminal))
-                      (selected-p () (eq terminal (window-buffer)))
-                      (see ()
-                        (delete-other-windows)
-                        (gemini-companion-permission-test-see permission)
-                        (delete-other-windows)))
-              ;; Nothing was sent: RET is then typed to go there.
-              (dolist (key '("a" "r"))
-                (see)
-                (should-error (gemini-companion-permission-test-type key)
-                              :type 'user-error)
-                (should (shown-p))
-                (should-not (selected-p)))
-              ;; RET is typed twice.
-              (see)
-              (cl-letf (((symbol-function 'sit-for) #'ignore))
-                (should-error (gemini-companion-permission-test-type "RET")
-                              :type 'user-error))
-              (should-not (shown-p))
-              (gemini-companion-permission-test-type "RET")
-              (should (selected-p)))))))))
+                     (lambda (_) terminal)))
+            (cl-flet ((visit (buffer)
+                        (switch-to-buffer buffer)
+                        (run-hooks 'window-state-change-hook)
+                        (gemini-companion-permission-test-run-timers)))
+              (visit "*scratch*")
+              (should (equal (list there here) (gemini-companion-requests-certain)))
+              (visit terminal)
+              (should (equal (list here) (gemini-companion-requests-certain))))))))))
 
 ;; Beside the terminal of the CLI, its window has 64 columns in a frame of 128.
 (ert-deftest gemini-companion-permission-names-the-keys-that-answer-first ()
   (gemini-companion-permission-test-with
-    (let ((permission (gemini-companion-permission-test-ask "ls")))
-      (cl-letf (((symbol-function 'gemini-companion-state-titled)
-                 (lambda (_) 'waiting))
-                ((symbol-function 'window-width) (lambda (&rest _) 62)))
-        (run-hook-with-args 'gemini-companion-state-title-functions
-                            gemini-companion-permission-test-session 'waiting)
+    (let ((permission (gemini-companion-permission-test-ask "ls" "id")))
+      (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 62)))
         (gemini-companion-request-show permission)
         (with-current-buffer (window-buffer)
           (should (equal " Qwen Code (shop)  a allow once  r refuse  R with a reason"

@@ -127,20 +127,16 @@ Revise the plan and present it again."
        '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))
       (should (string-search "> One.\nmine" (car kill-ring))))))
 
-(ert-deftest gemini-companion-plan-of-others-is-answered-in-the-terminal ()
+(ert-deftest gemini-companion-plan-of-others-is-a-row-with-its-text ()
   (gemini-companion-plan-test-with
-    (gemini-companion-permission-test-see
-     (gemini-companion-plan-test-ask "One.\n" nil
-                                     '(arguments . [["summary" "Do\nit"]])))
-    (should (string-search "  summary: Do\\n\n    it\n" (buffer-string)))
-    (setq gemini-companion-permission-test-answers nil)
-    (gemini-companion-plan-test-comment 1 "mine")
-    (gemini-companion-permission-test-draw)
-    (gemini-companion-permission-test-wait)
-    (gemini-companion-permission-test-type "r")
-    (should-not gemini-companion-permission-test-answers)
-    (should (string-search "mine" (car kill-ring)))
-    (should (gemini-companion-permissions-open))))
+    (let ((plan (gemini-companion-plan-test-ask
+                 "One.\n" nil '(arguments . [["summary" "Do\nit"]]))))
+      (with-temp-buffer
+        (gemini-companion-request-insert plan)
+        (should (string-search "  summary: Do\\n\n    it\n" (buffer-string)))
+        (should (string-search "\n\nOne.\n" (buffer-string))))
+      (gemini-companion-request-show plan)
+      (should-not (gemini-companion-request-buffer plan)))))
 
 (ert-deftest gemini-companion-plan-comments-outlive-its-end ()
   (gemini-companion-plan-test-with
@@ -174,10 +170,11 @@ Revise the plan and present it again."
       (setq gemini-companion-permission-test-answers nil)
       (let ((start (float-time))
             (plan (gemini-companion-plan-test-ask text "two")))
-        (gemini-companion-permission-test-see plan)
-        (should (< (- (float-time) start) 60))
-        (should (string-search "more characters are not shown" (buffer-string)))
-        (should (< (buffer-size) 110000))
+        (with-temp-buffer
+          (gemini-companion-request-insert plan)
+          (should (< (- (float-time) start) 60))
+          (should (string-search "more characters are not shown" (buffer-string)))
+          (should (< (buffer-size) 110000)))
         ;; It was given back to the terminal.
         (should (equal '(nil) gemini-companion-permission-test-answers))))))
 

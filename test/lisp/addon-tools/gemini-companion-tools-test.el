@@ -262,7 +262,7 @@ quit, whether to unlink them by t or nil."
       (gemini-companion-tools-test-call 'yes)
       (should (string-search "--notice" (hook)))
       (should (string-search "Permissions of Qwen Code are shown" (status)))
-      (should (string-search "a key answers a shell command" (status)))
+      (should (string-search "its hooks cannot answer" (status)))
       (gemini-companion-tools-test-call t)
       ;; A hook of the user may allow what Emacs has not answered.
       (write-region "{\"hooks\": {\"PermissionRequest\": [{}]}}" nil
