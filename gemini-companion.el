@@ -117,12 +117,10 @@
     "Display the commands of the overview in a menu." t)
   (autoload 'gemini-companion-patch "gemini-companion-patch"
     "Show a unified diff in `diff-mode', with names relative to the root." t)
-  (autoload 'gemini-companion-resume-mode "gemini-companion-resume"
-    "Mode of the list of conversations that a CLI can resume.")
   (autoload 'gemini-companion-run-again "gemini-companion-resume"
     "Restart the CLIs in terminals of this Emacs; ask about each of them." t)
   (autoload 'gemini-companion-resume "gemini-companion-resume"
-    "List the conversations of the CLI of this project, to resume one." t)
+    "Start the CLI of this project with its own list of conversations." t)
   (autoload 'gemini-companion-merge "gemini-companion-revert"
     "Merge your unsaved text with what a CLI has written to the file." t)
   (autoload 'gemini-companion-review "gemini-companion-review"

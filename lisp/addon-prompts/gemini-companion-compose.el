@@ -67,11 +67,6 @@
 (defvar-local gemini-companion-compose--files nil
   "The absolute names of the files for completion, nil until they are needed.")
 
-(defvar-local gemini-companion-compose--checked nil
-  "Result of the last search for names that name no file, or nil.
-The value is (TICK . NAMES), where TICK is the value of
-`buffer-chars-modified-tick' during the search.")
-
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
 
@@ -251,9 +246,9 @@ Insert what `gemini-companion-send' sends for the file.  STATUS is as for
         (insert description)))))
 
 (defun gemini-companion-compose--command-names ()
-  "Return the commands of the CLI of this draft, an alist.
-The elements are (NAME . ANNOTATION), first those in files of the user and
-the project."
+  "Return the commands in files of the user and the project, an alist.
+The elements are (NAME . DESCRIPTION) as for
+`gemini-companion-compose--commands-in'."
   (pcase-let* ((client (plist-get (gemini-companion-compose--target) :client))
                (`(,project ,user)
                 (mapcar (lambda (name) (and name (file-name-directory name)))
@@ -262,12 +257,9 @@ the project."
                ;; The files of the user are those on the host of the CLI.
                (home (if host
                          (and user (concat host user))
-                       (gemini-companion-client-home client)))
-               (title (concat "  " (gemini-companion-client-title client))))
-    (append (seq-mapcat #'gemini-companion-compose--commands-in
-                        (delq nil (list home project)))
-            (mapcar (lambda (name) (cons name title))
-                    (gemini-companion-client-commands client)))))
+                       (gemini-companion-client-home client))))
+    (seq-mapcat #'gemini-companion-compose--commands-in
+                (delq nil (list home project)))))
 
 (defun gemini-companion-compose--commands-in (directory)
   "Return the commands in the files below DIRECTORY, an alist.
@@ -308,57 +300,6 @@ This is a function of `font-lock-keywords'."
          (while (and (setq name (gemini-companion-prompt-search-reference end))
                      (not (file-exists-p name))))
          name)))
-
-(defun gemini-companion-compose--missing-files ()
-  "Return the names after an @ that look like file names, but name no file.
-They contain a slash or a dot, and do not follow a letter as in a mail address.
-Names that end with a bracket are skipped, since they are always escaped."
-  (let ((tick (buffer-chars-modified-tick)))
-    (unless (eql tick (car gemini-companion-compose--checked))
-      (setq gemini-companion-compose--checked
-            (cons tick
-                  (and (gemini-companion-compose--local-p)
-                       (gemini-companion-compose--find-missing-files)))))
-    (cdr gemini-companion-compose--checked)))
-
-(defun gemini-companion-compose--find-missing-files ()
-  "Search the prompt for names after an @ that name no file; return the names.
-`gemini-companion-compose--missing-files' says which names are checked, and
-caches the value."
-  (let ((missing nil)
-        (name nil))
-    (save-excursion
-      (goto-char (point-min))
-      (while (setq name (gemini-companion-prompt-search-reference))
-        (when (and (string-match-p "/\\|[^.]\\.[^.]" name)
-                   (not (string-match-p "[[({]\\'" name))
-                   (not (save-match-data
-                          (string-match-p
-                           "[[:alnum:]]" (string (or (char-before
-                                                      (match-beginning 0))
-                                                     ?\s)))))
-                   (not (file-exists-p name)))
-          (push name missing))))
-    (delete-dups (nreverse missing))))
-
-(defun gemini-companion-compose--names-text (names)
-  "Return a text with up to three of NAMES, and the number of the others.
-Each name has an @; long names are shortened."
-  (let ((more (- (length names) 3)))
-    (concat (mapconcat (lambda (name)
-                         (concat "@" (gemini-companion-names-shown name 40)))
-                       (seq-take names 3) ", ")
-            (and (< 0 more) (format " and %d more" more)))))
-
-(defun gemini-companion-compose--check-files ()
-  "Ask whether to submit a draft in which an @ names no file.
-Signal an error if the answer is no."
-  (when-let* ((names (gemini-companion-compose--missing-files)))
-    (unless (y-or-n-p (format (if (cdr names)
-                                  "%s are not files; submit the prompt? "
-                                "%s is not a file; submit the prompt? ")
-                              (gemini-companion-compose--names-text names)))
-      (user-error "Prompt not submitted"))))
 
 ;;;; Images
 
@@ -494,22 +435,14 @@ Signal a `user-error' if the user declines."
      text (lambda () (car (gemini-companion-send-sessions directory)))
      gemini-companion-compose--start-seconds "No CLI was ready")))
 
-(defun gemini-companion-compose--check-command (text)
-  "Ask whether to submit TEXT if a CLI would take it for a command.
-Do not ask about a known command of the CLI.  Signal an error if the answer
-is no."
+(defun gemini-companion-compose--check-shell (text)
+  "Ask whether to submit TEXT if a CLI would run it in a shell.
+Signal an error if the answer is no."
   (when-let* ((command (gemini-companion-prompt-command text)))
-    (unless (or (gemini-companion-compose--known-command-p command)
-                (y-or-n-p (format "Prompt begins with %c, so the CLI takes it \
-for a command; submit it? "
-                                  (aref command 0))))
+    (unless (or (string-prefix-p "/" command)
+                (y-or-n-p "Prompt begins with !, so the CLI runs it in a shell; \
+submit it? "))
       (user-error "Prompt not submitted"))))
-
-(defun gemini-companion-compose--known-command-p (text)
-  "Return non-nil if TEXT begins with a command of the CLI of this draft."
-  (and (string-prefix-p "/" text)
-       (assoc (car (split-string (substring text 1)))
-              (gemini-companion-compose--command-names))))
 
 ;;;; Mode
 
@@ -525,12 +458,6 @@ for a command; submit it? "
                          ('working " is working; prompt queued")
                          ('waiting " is waiting for an answer")))
              "Not connected")
-           (append
-            (when-let* ((names (gemini-companion-compose--missing-files)))
-              (list (propertize (concat "; no file: "
-                                        (gemini-companion-compose--names-text
-                                         names))
-                                'face 'warning)))
            (mapcar (lambda (keys)
                      (concat "  " (substitute-command-keys keys)))
                    '("\\[gemini-companion-compose-submit] submit"
@@ -538,7 +465,7 @@ for a command; submit it? "
                      "/command"
                      "\\[gemini-companion-compose-attach] attach"
                      "\\[gemini-companion-compose-previous] previous"
-                     "\\[gemini-companion-compose-close] close")))))))
+                     "\\[gemini-companion-compose-close] close"))))))
 
 (define-minor-mode gemini-companion-compose-mode
   "Mode of a buffer for the next prompt of a CLI.
@@ -600,8 +527,7 @@ If the CLI is working, it queues the prompt."
         (session (gemini-companion-compose--target)))
     (when (string-empty-p typed)
       (user-error "Nothing to submit"))
-    (gemini-companion-compose--check-command typed)
-    (gemini-companion-compose--check-files)
+    (gemini-companion-compose--check-shell typed)
     (gemini-companion-compose-deliver
      (gemini-companion-prompt-quote typed session) session insert)
     (gemini-companion-compose--remember typed)

@@ -26,7 +26,7 @@ The files of an add-on that is not installed are missing.")
 
 (defvar gemini-companion-part-list
   '(install extension state session roots watch revert edit proposal notify auto
-    arrival changes marks context review cli resume walk decision comment overview
+    arrival changes marks context review cli walk decision comment overview
     status)
   "The components of the core in starting order; they stop in reverse order.
 The file of a component has the methods that it needs of

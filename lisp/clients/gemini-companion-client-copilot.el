@@ -19,17 +19,6 @@
   (gemini-companion-client-package "@github/copilot")
   (gemini-companion-client-node "22"))
 
-(cl-defmethod gemini-companion-client-commands ((_client (eql 'copilot)))
-  "Return the commands of Copilot CLI."
-  (split-string "add-dir agent allow-all ask autopilot changelog clear compact \
-context copy cwd delegate diagnose diff env exit experimental feedback fleet \
-footer fork help ide init instructions keep-alive limits list-dirs login \
-logout lsp mcp memory model move new permissions plan plugin pr refine remote \
-rename reset-allowed-tools research restart resume review rewind rubber-duck \
-sandbox search security-review session settings share skills statusline \
-subagents tasks terminal-setup theme update usage user version vim voice \
-worktree"))
-
 ;;;; How it finds Emacs
 
 (gemini-companion-client-values copilot
@@ -63,12 +52,8 @@ if its directory is a workspace root, not below one.")
 
 ;;;; Conversations
 
-(cl-defmethod gemini-companion-client-resume-arguments
-  ((_client (eql 'copilot)) conversation)
-  "Return the option that resumes CONVERSATION, a string, or asks for one."
-  (if (stringp conversation)
-      (list "--resume" conversation)
-    '("--resume")))
+(gemini-companion-client-values copilot
+  (gemini-companion-client-resume-arguments '("--resume")))
 
 ;;;; Prompts
 

@@ -21,14 +21,6 @@
   (gemini-companion-client-node "20")
   (gemini-companion-client-oldest "0.31.0"))
 
-(cl-defmethod gemini-companion-client-commands ((_client (eql 'gemini)))
-  "Return the commands of Gemini CLI."
-  (split-string "about agents auth bug chat clear commands compress copy \
-directory docs editor extensions footer help hooks ide init mcp memory model \
-permissions plan policies privacy quit restore resume rewind settings \
-setup-github shortcuts skills stats tasks terminal-setup theme tools upgrade \
-vim voice"))
-
 ;;;; How it finds Emacs
 
 (gemini-companion-client-values gemini
@@ -129,33 +121,14 @@ toolAnnotations = { readOnlyHint = true }"
 
 ;;;; Conversations
 
-(cl-defmethod gemini-companion-client-resume-arguments
-  ((_client (eql 'gemini)) conversation)
-  "Return the option that resumes CONVERSATION, a string, or asks for one."
-  (if (stringp conversation)
-      (list "--resume" conversation)
-    '("--resume")))
-
 (gemini-companion-client-values gemini
-  (gemini-companion-client-conversations-arguments '("--list-sessions")))
-
-(cl-defmethod gemini-companion-client-conversations
-  ((_client (eql 'gemini)) output)
-  "Return the conversations in OUTPUT, which has the newest last.
-A line of OUTPUT is like \"  1. Fix the bug (2 hours ago) [ID]\"."
-  (let ((conversations nil))
-    (dolist (line (split-string output "[\r\n]+" t) conversations)
-      (when (string-match
-             "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'" line)
-        (push (list (match-string 3 line) (match-string 2 line)
-                    (match-string 1 line))
-              conversations)))))
+  (gemini-companion-client-resume-arguments '("--resume"))
+  (gemini-companion-client-conversations-arguments '("-i" "/resume")))
 
 ;;;; Prompts
 
 (gemini-companion-client-values gemini
   (gemini-companion-client-searches-names-p t)
-  (gemini-companion-client-editor-file "gemini-edit-*/buffer.txt")
   (gemini-companion-client-escapes "[][ (){};|$`'#&<>!~,@]\\|\\.\\'")
   (gemini-companion-client-unreadable
    ;; Gemini CLI uses the name as a glob, which may match other files, and takes

@@ -21,12 +21,6 @@
   (gemini-companion-client-node "22.19")
   (gemini-companion-client-oldest "0.84.0"))
 
-(cl-defmethod gemini-companion-client-commands ((_client (eql 'pi)))
-  "Return the commands of Pi."
-  (split-string "bug changelog clone compact copy emacs export fork hotkeys \
-import login logout mcp model name new quit reload resume scoped-models \
-session settings share tree trust"))
-
 ;;;; How it finds Emacs
 
 (gemini-companion-client-values pi
@@ -48,12 +42,8 @@ session settings share tree trust"))
 
 ;;;; Conversations
 
-(cl-defmethod gemini-companion-client-resume-arguments
-  ((_client (eql 'pi)) conversation)
-  "Return the option that resumes CONVERSATION, a string, or asks for one."
-  (if (stringp conversation)
-      (list "--session" conversation)
-    '("--resume")))
+(gemini-companion-client-values pi
+  (gemini-companion-client-resume-arguments '("--resume")))
 
 (provide 'gemini-companion-client-pi)
 ;;; gemini-companion-client-pi.el ends here

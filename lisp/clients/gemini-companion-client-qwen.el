@@ -12,8 +12,6 @@
 
 (require 'gemini-companion-client)
 (require 'gemini-companion-client-settings)
-(require 'json)
-(require 'let-alist)
 
 ;;;; Program
 
@@ -22,16 +20,6 @@
   (gemini-companion-client-package "@qwen-code/qwen-code")
   (gemini-companion-client-node "22")
   (gemini-companion-client-oldest "0.15.10"))
-
-(cl-defmethod gemini-companion-client-commands ((_client (eql 'qwen)))
-  "Return the commands of Qwen Code."
-  (split-string "about agents approval-mode auth branch btw bug cd clear \
-compress config context copy delete diff directory docs doctor editor effort \
-export extensions forget fork goal help history hooks ide init insight \
-language learn lsp mcp memory model output-style permissions plan quit recap \
-remember rename restore resume rewind settings setup-github skills stats \
-status statusline summary tasks terminal-setup theme tools trust update vim \
-voice workflows"))
 
 ;;;; How it finds Emacs
 
@@ -117,35 +105,12 @@ voice workflows"))
 
 ;;;; Conversations
 
-(cl-defmethod gemini-companion-client-resume-arguments
-  ((_client (eql 'qwen)) conversation)
-  "Return the option that resumes CONVERSATION, a string, or asks for one."
-  (if (stringp conversation)
-      (list "--resume" conversation)
-    '("--resume")))
-
 (gemini-companion-client-values qwen
-  (gemini-companion-client-conversations-arguments
-   '("sessions" "list" "--json" "--limit" "100")))
-
-(cl-defmethod gemini-companion-client-conversations
-  ((_client (eql 'qwen)) output)
-  "Return the conversations in OUTPUT, which has the newest first.
-A line with a conversation is a JSON object; other lines are log messages."
-  (let ((conversations nil))
-    (dolist (line (split-string output "[\r\n]+" t) (nreverse conversations))
-      (let-alist (and (string-prefix-p "{" line)
-                      (ignore-error json-error (json-read-from-string line)))
-        (when .sessionId
-          (push (list .sessionId
-                      (format-time-string "%F %R" (/ .mtime 1000))
-                      (or .customTitle .prompt ""))
-                conversations))))))
+  (gemini-companion-client-resume-arguments '("--resume")))
 
 ;;;; Prompts
 
 (gemini-companion-client-values qwen
-  (gemini-companion-client-editor-file "qwen-edit-*/buffer.txt")
   (gemini-companion-client-escapes "[][ (){};|*?$`'\"#&<>!~,]")
   (gemini-companion-client-unreadable "\\\\\\|\\.\\'")
   (gemini-companion-client-normal-footer "^ *-- NORMAL --"))

@@ -62,9 +62,6 @@ arguments than the CLI, and a form that is evaluated at each call."
 (gemini-companion-client--define gemini-companion-client-oldest (client)
   "Return the first version of CLIENT that finds Emacs, such as \"0.15.10\".")
 
-(gemini-companion-client--define gemini-companion-client-commands (client)
-  "Return the names of the commands of CLIENT, without a slash, a list.")
-
 ;;;; How it finds Emacs
 
 (gemini-companion-client--define gemini-companion-client-home-variable (client)
@@ -268,25 +265,15 @@ It matches text in the terminal, such as a question for trust or a sign-in."
 
 ;;;; Conversations
 
-(gemini-companion-client--define gemini-companion-client-resume-arguments
-    (client conversation)
-  "Return the arguments with which CLIENT resumes CONVERSATION, a list.
-CONVERSATION is the ID of a conversation, a string, or t to make CLIENT ask
-for one.  The value is nil for a CLI that cannot resume conversations.")
+(gemini-companion-client--define gemini-companion-client-resume-arguments (client)
+  "Return the arguments with which CLIENT resumes a conversation, a list.
+It resumes the last one, or asks which one.  The value is nil for a CLI that
+cannot resume conversations.")
 
 (gemini-companion-client--define gemini-companion-client-conversations-arguments
     (client)
-  "Return the arguments with which CLIENT lists its conversations.
-CLIENT prints the conversations of its directory.  The value is a list, or nil
-for a CLI that can only ask for a conversation itself.")
-
-(gemini-companion-client--define gemini-companion-client-conversations
-    (client output)
-  "Return the conversations in OUTPUT of CLIENT, the newest first.
-CLIENT prints OUTPUT if it is run with
-`gemini-companion-client-conversations-arguments'.  The value is a list of
-lists of strings, (ID TIME WORDS); TIME is the time of its last use, and WORDS
-its title or first prompt.")
+  "Return the arguments with which CLIENT starts with a list of conversations."
+  (gemini-companion-client-resume-arguments client))
 
 ;;;; Prompts
 
@@ -319,10 +306,6 @@ sign.")
 (gemini-companion-client--define gemini-companion-client-normal-footer (client)
   "Return a regexp for a row below the prompt in the normal mode of Vi.
 CLIENT then ignores DEL, but \\`u' undoes what was typed.")
-
-(gemini-companion-client--define gemini-companion-client-editor-file (client)
-  "Return a pattern for the file that the editor key of CLIENT opens, or nil.
-It is one of the shell, for the end of the name: gemini-edit-*/buffer.txt.")
 
 (gemini-companion-client--define gemini-companion-client-image-directory
     (client directory)

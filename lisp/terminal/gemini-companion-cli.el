@@ -24,7 +24,6 @@
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-editor)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-install)
@@ -296,7 +295,7 @@ NUMBER is a list, return a new CLI, and ask for its client."
        (gemini-companion-cli--usual here (and number
                                               (prefix-numeric-value number))))
      ;; Only `gemini-companion-resume' resumes a conversation.
-     'resume nil)))
+     'arguments nil)))
 
 (defun gemini-companion-cli--another (here)
   "Return a new CLI in the directory of the CLI HERE; ask for its client."
@@ -400,7 +399,7 @@ Only CLIs with the client and the directory of CLI are compared."
     (format "%s (%s)" (gemini-companion-client-title client)
             (gemini-companion-session-directory-name directory nil))))
 
-(defun gemini-companion-cli-buffer-name (cli)
+(defun gemini-companion-cli--buffer-name (cli)
   "Return the name of the buffer of CLI, such as \"*gemini: app (2)*\"."
   (pcase-let (((cl-struct gemini-companion-terminal-cli
                           client directory number remote)
@@ -448,14 +447,12 @@ connect; start one? " (abbreviate-file-name directory))))
 
 ;;;; Start
 
-(defun gemini-companion-cli-show-buffer (cli)
+(defun gemini-companion-cli--show-buffer (cli)
   "Select and return an empty buffer for CLI; reuse its previous one, if any."
   (let ((buffer (or (gemini-companion-cli--buffer cli)
-                    (generate-new-buffer (gemini-companion-cli-buffer-name cli)))))
+                    (generate-new-buffer (gemini-companion-cli--buffer-name cli)))))
     (gemini-companion-terminal-show buffer)
     (set-buffer buffer)
-    (when (derived-mode-p 'gemini-companion-resume-mode)
-      (rename-buffer (gemini-companion-cli-buffer-name cli) 'unique))
     ;; With a function on this hook, vterm prevents a change of the major mode.
     (kill-local-variable 'change-major-mode-hook)
     (special-mode)                      ; a term in Emacs 28 needs a keymap
@@ -508,7 +505,7 @@ does not search in a temporary directory."
                                   (plist-get (gemini-companion-server-info)
                                              :discovery))))
                (temporary (gemini-companion-cli--temporary-directory
-                           (gemini-companion-cli-environment cli) directory)))
+                           (gemini-companion-cli--environment cli) directory)))
     (when (and (gemini-companion-client-temporary-directory client)
                (not (and file
                          (equal (file-truename
@@ -575,7 +572,7 @@ the server or the host is ready or has failed."
                  'directory (file-name-as-directory
                              (concat (gemini-companion-terminal-cli-remote cli)
                                      root))))
-          (rename-buffer (gemini-companion-cli-buffer-name
+          (rename-buffer (gemini-companion-cli--buffer-name
                           gemini-companion-terminal-cli)
                          'unique)))
       (when-let* ((failure (or problem (gemini-companion-cli--start))))
@@ -599,7 +596,7 @@ the terminal function of the user may signal any error."
 (defun gemini-companion-cli--start-terminal (cli)
   "Run the command of CLI in this buffer, as a terminal."
   (let* ((buffer (current-buffer))
-         (process-environment (gemini-companion-cli-environment cli))
+         (process-environment (gemini-companion-cli--environment cli))
          (exec-path (gemini-companion-terminal-cli-path cli))
          (command (gemini-companion-cli--command-in-terminal cli))
          (program (car command)))
@@ -613,12 +610,9 @@ the terminal function of the user may signal any error."
   "Return the command for CLI, a list of strings.
 For a CLI on a remote host, it is a local command that runs it there."
   (pcase-let* (((cl-struct gemini-companion-terminal-cli
-                           client resume remote root)
+                           client arguments remote root)
                 cli)
-               (command (append (gemini-companion-cli-command client)
-                                (and resume
-                                     (gemini-companion-client-resume-arguments
-                                      client resume)))))
+               (command (append (gemini-companion-cli-command client) arguments)))
     (if remote
         (gemini-companion-cli-host-command remote root command)
       command)))
@@ -654,17 +648,13 @@ and the buffer-local ones of packages such as envrc and mise."
           (setq process-environment (funcall change process-environment)))))
     (setq gemini-companion-cli--exported entries)))
 
-(defun gemini-companion-cli-environment (cli)
+(defun gemini-companion-cli--environment (cli)
   "Return the environment of CLI, a list of strings as `process-environment'."
   ;; Unset the variables of the terminal in which Emacs runs.  With TMUX, Gemini CLI
   ;; ignores a white background.
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-cli--exported
-          (if (gemini-companion-terminal-cli-remote cli)
-              (gemini-companion-terminal-cli-environment cli)
-            (gemini-companion-editor-environment
-             (gemini-companion-terminal-cli-client cli)
-             (gemini-companion-terminal-cli-environment cli)))))
+          (gemini-companion-terminal-cli-environment cli)))
 
 ;;;; Hints
 
@@ -901,7 +891,7 @@ Turn the mode on, and connect the remote host of CLI, if necessary."
       (unless remote
         (let ((process-environment (gemini-companion-terminal-cli-environment cli)))
           (gemini-companion-extension-offer client)))
-      (let ((buffer (gemini-companion-cli-show-buffer cli)))
+      (let ((buffer (gemini-companion-cli--show-buffer cli)))
         (insert (gemini-companion-client-title client)
                 " starts here when the server is ready.\n")
         (push buffer gemini-companion-cli--waiting)

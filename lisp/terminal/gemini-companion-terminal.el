@@ -35,7 +35,6 @@
 (declare-function evil-emacs-state "ext:evil-states")
 (declare-function evil-insert-state "ext:evil-states")
 (defvar eat-kill-buffer-on-exit)
-(defvar desktop-save-buffer)
 
 ;;;; Customization
 
@@ -101,13 +100,12 @@ of `gemini-companion-clients', such as \"gemini\", and nil until one
 is chosen; NUMBER is 1 for the first such CLI in DIRECTORY.
 
 ENVIRONMENT and PATH are the values of `process-environment' and
-`exec-path' to start it with.  RESUME is the ID of the conversation to
-resume, t if the CLI asks for the conversation, or nil.
+`exec-path' to start it with, and ARGUMENTS are additional arguments.
 
 On a remote host, REMOTE is the name of that host, such as
 \"/ssh:host:\", with which DIRECTORY begins; THERE is the directory on
 the host, and ROOT the workspace root there once the host is connected."
-  client directory number environment path resume remote there root)
+  client directory number environment path arguments remote there root)
 
 (defvar-local gemini-companion-terminal-cli nil
   "The CLI in this buffer, a `gemini-companion-terminal-cli', or nil.
@@ -117,7 +115,7 @@ It may have ended.")
 
 (defun gemini-companion-terminal-cli-with (cli &rest changes)
   "Return a copy of CLI with CHANGES, slots and their new values.
-For example, CHANGES are \\='number 2 \\='resume nil."
+For example, CHANGES are \\='number 2 \\='arguments nil."
   (let ((copy (gemini-companion-terminal-cli-copy cli)))
     (cl-loop for (slot value) on changes by #'cddr
              do (setf (cl-struct-slot-value 'gemini-companion-terminal-cli
@@ -270,19 +268,6 @@ Return nil if SESSION waits for an answer: the text would be the answer."
            (gemini-companion-session-has-terminal-p process session)
            process))))
 
-;;;; Desktop
-
-(defun gemini-companion-terminal-desktop (_directory)
-  "Return the entry in a desktop file for the current buffer of a CLI.
-The value is a plist of `:client', `:directory' and `:number', in this
-order, or nil for a CLI on a remote host.  This is the value of
-`desktop-save-buffer'; `gemini-companion-resume' restores the buffer."
-  (pcase-let (((cl-struct gemini-companion-terminal-cli
-                          client directory number remote)
-               gemini-companion-terminal-cli))
-    (unless remote
-      (list :client client :directory directory :number number))))
-
 ;;;; Output
 
 (defun gemini-companion-terminal--unwatch (process)
@@ -310,9 +295,7 @@ Called when a CLI has started, connected or disconnected."
               (setq header-line-format '(:eval (funcall gemini-companion-terminal-header-function)))
               ;; eat has its keymaps in minor modes, which would come first.
               (setq-local minor-mode-overriding-map-alist
-                          (list (cons t gemini-companion-terminal-map))
-                          desktop-save-buffer
-                          #'gemini-companion-terminal-desktop))))))))
+                          (list (cons t gemini-companion-terminal-map))))))))))
 
 (defun gemini-companion-terminal-release (&optional all)
   "Make the terminals of running CLIs ordinary terminals.
@@ -323,8 +306,7 @@ If ALL is non-nil, also do so for the buffers of CLIs that have ended."
       (when (and gemini-companion-terminal-cli
                  (or all (get-buffer-process buffer)))
         (mapc #'kill-local-variable
-              '( minor-mode-overriding-map-alist desktop-save-buffer
-                 header-line-format))))))
+              '(minor-mode-overriding-map-alist header-line-format))))))
 
 (defconst gemini-companion-terminal--work
   (delq nil (mapcar #'gemini-companion-client-work gemini-companion-clients))
@@ -449,7 +431,7 @@ The property `gemini-companion-status-answered' of PROCESS is the last time."
         (last (process-get process 'gemini-companion-status-answered)))
     (unless (and last (< (abs (- now last)) 1))
       (process-put process 'gemini-companion-status-answered now)
-      (gemini-companion-terminal-send process "\e]7501;?\e\\"))))
+      (process-send-string process "\e]7501;?\e\\"))))
 
 (defun gemini-companion-terminal--copy (encoded)
   "Add a text that a CLI has copied to the kill ring.

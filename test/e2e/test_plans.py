@@ -77,14 +77,16 @@ def test_a_plan_of_gemini_cli_is_reviewed_as_an_edit(world: World) -> None:
     cli.wait_for("approved")
 
 
-@pytest.mark.contract("Gemini CLI: the start of a plan, and its editor key")
-def test_the_start_of_a_plan_is_a_row_and_ctrl_g_edits_it_here(world: World) -> None:
+@pytest.mark.contract("Gemini CLI: the start of a plan")
+def test_the_start_of_a_plan_is_a_row_and_emacsclient_edits_it(world: World) -> None:
     general = {"enableAutoUpdate": False, "defaultApprovalMode": "plan"}
     gemini.configure(world.scratch, general=general, ui={"hideTips": True})
     emacs = world.emacs(
         world.file("a.txt", "a\n"),
-        extra="(setq gemini-companion-terminal 'term gemini-companion-run-editor t"
-        ' server-name "e2e") (server-start)',
+        # As the manual has it.
+        extra="(setq gemini-companion-terminal 'term)"
+        f' (setenv "EDITOR" {lisp(f"{world.tools.emacsclient} -s e2e")})'
+        ' (setq server-name "e2e") (server-start)',
     )
     link(world, emacs)
     cli = world.run(emacs)

@@ -59,7 +59,7 @@ def test_qwen_is_enabled_in_a_terminal_sent_comments_known_by_its_title_and_resu
     if VTERM:
         load = f"(add-to-list 'load-path {lisp(VTERM)})"
         emacs.eval(f"(progn {load} (setq gemini-companion-terminal 'vterm))")
-    resumed(world, emacs, cli)
+    resumed(emacs, cli)
     prompts_are_nothing_but_text(world, emacs, cli)
     quits(emacs, cli)
 
@@ -147,25 +147,16 @@ def states_of_a_turn_are_known_from_the_window_title(
     cli.model.answers.set()
 
 
-def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
-    """Read a desktop, and resume the conversation there."""
-    directory, buffer = lisp(world.scratch.root), lisp(cli.terminal.name)
+def resumed(emacs: Emacs, cli: Gemini) -> None:
+    """Resume the conversation from the CLI's own list."""
+    buffer = lisp(cli.terminal.name)
     emacs.holds(f"(not (get-buffer-process {buffer}))", "the program has ended")
-    emacs.eval(
-        f"""(progn (require 'desktop)
-                   (require 'gemini-companion-cli)
-                   (setq desktop-restore-frames nil)
-                   (desktop-save {directory} t)
-                   (kill-buffer {buffer})
-                   (desktop-read {directory})
-                   (switch-to-buffer {buffer}))"""
-    )
-    emacs.wait_for("(project) ran here; g lists")
-    emacs.keys("g")
-    emacs.wait_for_match(r"(?m)^ (Just now|\d+ \w+ ago|20\d\d-\S+ \S+) +\S")
-    emacs.keys("Enter")
-    emacs.holds(SESSION, "connected")
+    emacs.eval(f"(progn (switch-to-buffer {buffer}) nil)")
+    emacs.command("gemini-companion-resume")
+    cli.terminal.wait_for_match("Chat Sessions|Resume Session")
+    cli.terminal.keys("Enter")
     cli.terminal.wait_for("all done")
+    emacs.holds(SESSION, "connected")
     is_(emacs, "ready")
 
 

@@ -211,8 +211,7 @@ SECTION is the CUSTOM_ID of its heading."
                    'gemini-companion-overview-mode)))
     `(("getting-started" ,review)
       ("terminals" ,gemini-companion-terminal-map
-       ,gemini-companion-terminal-ended-map
-       ,(gemini-companion-manual-test-local-map 'gemini-companion-resume-mode))
+       ,gemini-companion-terminal-ended-map)
       ("views" ,review)
       ("review-keys" ,review)
       ("next-review" ,review)

@@ -390,16 +390,10 @@ covering (inhibit-switch-frame . t)))")
 
 (ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
   (gemini-companion-test-with-autoloads
-    ;; A desktop finds the mode alone.
-    (should (equal '(nil (gemini-companion-resume-mode) nil t)
+    (should (equal '(nil t)
                    (gemini-companion-test-fresh
                     `(load ,autoloads)
-                    '(require 'desktop)
-                    `(list desktop-buffer-mode-handlers
-                           (progn
-                             (desktop-load-file 'gemini-companion-resume-mode)
-                             (mapcar #'car desktop-buffer-mode-handlers))
-                           (seq-remove
+                    `(list (seq-remove
                             #'documentation
                             ',(mapcar #'cadr
                                       (gemini-companion-commands-in 'global)))

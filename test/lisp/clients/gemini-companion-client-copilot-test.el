@@ -7,12 +7,6 @@
 (require 'ert)
 (require 'gemini-companion-client-copilot)
 
-(ert-deftest gemini-companion-client-copilot-asks-itself-what-to-resume ()
-  :tags '(pure)
-  (should-not (gemini-companion-client-conversations-arguments "copilot"))
-  (should (equal '("--resume")
-                 (gemini-companion-client-resume-arguments "copilot" t))))
-
 (ert-deftest gemini-companion-client-copilot-shows-a-shell-in-its-footer ()
   :tags '(pure)
   (let ((footer (gemini-companion-client-shell-footer "copilot")))

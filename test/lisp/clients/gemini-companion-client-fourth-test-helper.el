@@ -15,7 +15,6 @@
   (gemini-companion-client-title "Fourth CLI")
   (gemini-companion-client-package "fourth-cli")
   (gemini-companion-client-node "20")
-  (gemini-companion-client-commands '("fly"))
   (gemini-companion-client-home-variable "FOURTH_HOME")
   (gemini-companion-client-port-variable "FOURTH_PORT")
   (gemini-companion-client-connect-remedy "Type /connect there.")

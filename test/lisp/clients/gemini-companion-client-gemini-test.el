@@ -8,17 +8,6 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-test-helper)
 
-(ert-deftest gemini-companion-client-gemini-lists-conversations-newest-first ()
-  :tags '(pure)
-  (should (equal '(("2be1" "Just now" "Say \"x\" (now) [1]")
-                   ("4c48" "2 days ago" "Fix the login"))
-                 (gemini-companion-client-conversations
-                  "gemini" "\nAvailable sessions for this project (2):
-  1. Fix the login (2 days ago) [4c48]
-  2. Say \"x\" (now) [1] (Just now) [2be1]\n")))
-  (should (equal '("--resume" "4c48")
-                 (gemini-companion-client-resume-arguments "gemini" "4c48"))))
-
 (ert-deftest gemini-companion-client-gemini-shows-states-in-titles ()
   :tags '(pure)
   (pcase-dolist (`(,title . ,state)

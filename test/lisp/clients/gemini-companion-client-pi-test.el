@@ -13,12 +13,6 @@
 (declare-function gemini-companion-edit-reject-with-reason "gemini-companion-prompt")
 (declare-function gemini-companion-prompt-submit "gemini-companion-prompt")
 
-(ert-deftest gemini-companion-pi-resumes-a-conversation-by-its-name ()
-  :tags '(pure)
-  (should (equal '("--resume") (gemini-companion-client-resume-arguments "pi" t)))
-  (should (equal '("--session" "id")
-                 (gemini-companion-client-resume-arguments "pi" "id"))))
-
 (defmacro gemini-companion-pi-test-with-edit (calls &rest body)
   "Run BODY with an edit of Pi.
 The variable CALLS has the calls of the server, the last first."

@@ -7,17 +7,6 @@
 (require 'ert)
 (require 'gemini-companion-client-qwen)
 
-(ert-deftest gemini-companion-client-qwen-lists-conversations-and-no-log ()
-  :tags '(pure)
-  (pcase-let ((`((,first ,_ ,title) (,second ,_ ,prompt))
-               (gemini-companion-client-conversations
-                "qwen" "a line of the log
-{\"sessionId\":\"c4\",\"mtime\":1795366152296.9,\"prompt\":\"x\",\"customTitle\":\"Fix it\"}
-{not JSON}
-{\"sessionId\":\"c5\",\"mtime\":1795279752296.9,\"prompt\":\"Add a test\"}\n")))
-    (should (equal '("c4" "Fix it" "c5" "Add a test")
-                   (list first title second prompt)))))
-
 (ert-deftest gemini-companion-client-qwen-shows-states-in-titles ()
   :tags '(pure)
   (pcase-dolist (`(,title . ,state)

@@ -42,7 +42,7 @@
     (should-not (gemini-companion-client-titles client))
     (should-not (gemini-companion-client-home client))
     (should-not (gemini-companion-client-has-run-p client))
-    (should-not (gemini-companion-client-conversations client "output"))
+    (should-not (gemini-companion-client-conversations-arguments client))
     (should-not (gemini-companion-client-settings-files client "/"))
     (should-not (string-match-p (gemini-companion-client-unreadable client) "a"))))
 
