@@ -30,8 +30,9 @@ NAME is its true name, relative to a workspace root of the CLI if it is in
 one.  HOST is the remote host if NAME is relative, or nil; an absolute NAME
 includes its host.  ROOT is the workspace root that contains the file, or nil.
 LINK is nil, or the name that the CLI used if that is a symbolic link to
-somewhere else.  PLAN is non-nil for the plan of a CLI.  WORKTREE is nil, or
-the worktree of the file, if the CLI is in another one of the same repository."
+somewhere else.  PLAN is non-nil for a plan of a CLI, outside all roots.
+WORKTREE is nil, or the worktree of the file, if the CLI is in another one of the
+same repository."
   name host root link plan worktree)
 
 (defun gemini-companion-label-location (file &optional session)
@@ -54,7 +55,8 @@ once for all texts about a file."
                         file
                         (car (gemini-companion-roots-outermost file session))))))
     (gemini-companion-label--make-location
-     name host root link (gemini-companion-review-plans-file-p true-name)
+     name host root link
+     (and (null root) (gemini-companion-review-plans-file-p true-name))
      (gemini-companion-label--other-worktree true-name session))))
 
 (defun gemini-companion-label--other-worktree (file session)
