@@ -18,6 +18,9 @@ from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts
 
 logger = logging.getLogger(__name__)
 
+MOST_WAITING = 500
+"""Number of calls without an answer from which on Emacs is asked no questions."""
+
 
 class Emacs(EpcServer):
     """The Emacs that has started this process."""
@@ -63,6 +66,7 @@ class Emacs(EpcServer):
 
         Raise EmacsError if Emacs cannot be asked.
         """
+        self._check_answers()
         packed = [text and texts.pack(text) for text in parts]
         return dict(_value_of(await self.call("ask", Symbol(kind), facts, *packed)))
 
@@ -71,7 +75,13 @@ class Emacs(EpcServer):
 
         Raise EmacsError if Emacs cannot be asked.
         """
+        self._check_answers()
         return await self.call("ask", Symbol("permission"), facts, texts.pack(text))
+
+    def _check_answers(self) -> None:
+        """Raise EmacsError if too many calls wait, as while Emacs is in a debugger."""
+        if self.count_waiting() >= MOST_WAITING:
+            raise EmacsError("Emacs does not answer")
 
     async def ping(self) -> None:
         """Return when Emacs has answered; raise EmacsError if it cannot."""

@@ -165,6 +165,10 @@ class EpcServer:
             self._calls.call(self, name, list(args), resolve, resolve)
         return answer
 
+    def count_waiting(self) -> int:
+        """Return how many calls have no answer, whether or not that is awaited."""
+        return len(self._calls.callbacks)
+
     def give_up(self) -> None:
         """Let all calls that have no answer fail with EmacsGone."""
         while self._calls.callbacks:

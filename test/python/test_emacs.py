@@ -7,18 +7,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sexpdata import Symbol
 
 from conftest import Start
 from endpoint import SESSION, Endpoint, diff_of
 from fake_cli import BOUND
 from fake_emacs import NO_ANSWER, ReturnedError, plist
+from gemini_companion_epc import emacs
 from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.texts import LARGE_TEXT
-from gemini_companion_epc.types import EmacsError
+from gemini_companion_epc.types import EmacsError, Facts
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
@@ -114,3 +117,27 @@ def test_another_file_is_not_read_or_deleted(epc: Endpoint, tmp_path: Path) -> N
     with pytest.raises(ReturnedError, match="prefix"):
         epc.peer().call("diff-accepted", 1, {"file": str(other)})
     assert other.read_text() == "x"
+
+
+def test_an_emacs_that_answers_nothing_is_asked_no_more_than_a_bound(
+    epc: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emacs, "MOST_WAITING", 3)
+    peer = epc.peer()
+    peer.answers["ask"] = lambda *_: NO_ANSWER
+
+    def ask() -> "Future[Facts]":
+        return epc.start(epc.emacs.ask("diagnostics", {}, ["x" * 1_000_000]))
+
+    waiting = [ask() for _ in range(3)]
+    for _ in waiting:
+        peer.expect("ask")
+    with pytest.raises(EmacsError, match="does not answer"):
+        ask().result(BOUND)
+    # Each text is in a file, as long as Emacs has not read it.
+    assert len(peer.unanswered) == 3
+    for uid in peer.unanswered:
+        peer.send([Symbol("return"), uid, []])
+    assert [answer.result(BOUND) for answer in waiting] == [{}, {}, {}]
+    peer.answers["ask"] = lambda *_: []
+    assert ask().result(BOUND) == {}
