@@ -370,8 +370,9 @@ not a regular file, or cannot be read."
     (with-temp-buffer
       (set-buffer-multibyte nil)
       (insert-file-contents-literally
-       file nil 0 (min (file-attribute-size attributes)
-                       (or most most-positive-fixnum)))
+       file nil 0 (and attributes
+                       (min (file-attribute-size attributes)
+                            (or most most-positive-fixnum))))
       (buffer-string))))
 
 (defun gemini-companion-text-read (file)

@@ -27,6 +27,11 @@
             (should (equal (concat "hidden\n" text)
                            (gemini-companion-text-read file)))))))))
 
+(ert-deftest gemini-companion-text-of-a-missing-file-is-a-file-error ()
+  (gemini-companion-test-with-directory '()
+    (should-error (gemini-companion-text-bytes "a") :type 'file-error)
+    (should-error (gemini-companion-text-bytes "a" 5) :type 'file-error)))
+
 ;;;; Comparing
 
 (ert-deftest gemini-companion-text-that-cannot-be-compared-is-an-error ()
