@@ -16,6 +16,7 @@
 ;;; Code:
 
 (require 'gemini-companion-label)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
@@ -188,9 +189,31 @@ After the awaited write, two checks remain, since a CLI may write in two steps."
 
 ;;;; The accepted text
 
+(defun gemini-companion-written--fitted (text now)
+  "Return TEXT with the byte order mark and the line ends of the text NOW.
+If these are mixed, each line of NOW that TEXT has keeps its own, and another
+line has that of the line that it replaces, or else of the line before it."
+  (if (not (and (string-search "\r\n" now)
+                (string-match-p "\\(?:\\`\\|[^\r]\\)\n" now)))
+      (gemini-companion-text-fit text now)
+    (let ((lines (gemini-companion-lines-split text)))
+      (gemini-companion-lines-undo-in-text
+       (mapcar (lambda (region)
+                 (gemini-companion-lines-change
+                  (gemini-companion-lines-region-new region)
+                  (gemini-companion-lines-region-new-end region)
+                  (append (substring lines
+                                     (gemini-companion-lines-region-old region)
+                                     (gemini-companion-lines-region-old-end region))
+                          nil)))
+               (gemini-companion-lines-compare lines
+                                               (gemini-companion-lines-split now)))
+       now))))
+
 (defun gemini-companion-written--override (written)
   "Override the text of the file of WRITTEN if it is the expected one.
-Return non-nil on success.  The accepted text gets the line ends of the file.
+Return non-nil on success.  The accepted text gets the line ends of the file;
+if they are mixed, each line keeps its own.
 If writing fails, for example since the disk is full, report that, and leave
 the file unchanged."
   (pcase-let* ((`(,expected . ,accepted) (gemini-companion-written-override written))
@@ -203,7 +226,7 @@ the file unchanged."
                          (gemini-companion-text-normalized now))
             (gemini-companion-watch-writing file
               (gemini-companion-text-rewrite
-               file bytes (gemini-companion-text-fit accepted now)))
+               file bytes (gemini-companion-written--fitted accepted now)))
             (gemini-companion-written--set-self-written written)
             t))
       (file-error
