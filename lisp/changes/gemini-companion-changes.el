@@ -9,7 +9,8 @@
 ;; it, over any number of turns.  Each file that a CLI has written has one record, a
 ;; `gemini-companion-changes-file'.  Its weave says which hunk of which edit has written
 ;; or removed each line; see `gemini-companion-weave'.  The last newline is part of the
-;; last line.  Line ends, the byte order mark and the coding system are in no record.
+;; last line.  Line ends, the byte order mark and the coding system are in no record,
+;; and an edit of a file that was not in UTF-8 has none.
 ;;
 ;; A record changes when a CLI writes the file, and when the user keeps hunks, undoes
 ;; hunks, or takes one of these decisions back.  Nothing else is recorded: an update
@@ -25,6 +26,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-coding)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-content)
 (require 'gemini-companion-edit)
@@ -247,6 +249,7 @@ A CLI may report a write that Emacs has already found in the file."
          (write (gemini-companion-changes--write-of record edit))
          (before (gemini-companion-changes--before edit)))
     (unless (or (null before)
+                (not (gemini-companion-edit-texts-utf-8-p edit))
                 (and write (equal (gemini-companion-edit-after edit)
                                   (gemini-companion-changes--write-after write))))
       (when (and write (gemini-companion-changes--forget-write record write))
@@ -551,34 +554,34 @@ removed there is no change of the last line."
                   (gemini-companion-changes-seen-weave seen))))
     (dolist (change changes)
       (gemini-companion-changes--sort-edits record change))
-    (gemini-companion-changes-set-visited record buffer changes)
+    (gemini-companion-changes-set-visited buffer changes)
     changes))
 
-(defun gemini-companion-changes-set-visited (record buffer changes)
-  "Set the lines of CHANGES of RECORD to the lines as BUFFER decodes them.
-BUFFER visits the file of RECORD, or is nil."
-  (when buffer
-    (with-current-buffer buffer
-      (let ((edit (gemini-companion-changes-file-edit record)))
-        ;; Most files are in the coding system of the buffer: no line is mapped then.
-        (when (gemini-companion-edit-texts-visited-coding edit)
-          (dolist (change changes)
-            (setf (gemini-companion-lines-change-lines change)
-                  (mapcar (apply-partially #'gemini-companion-changes--as-visited record)
-                          (gemini-companion-lines-change-lines change)))))))))
+(defun gemini-companion-changes-set-visited (buffer changes)
+  "Set the lines of CHANGES to the lines as BUFFER decodes them.
+BUFFER visits the file of CHANGES, or is nil."
+  (when-let* ((coding (and buffer (gemini-companion-changes--misread-in buffer))))
+    (dolist (change changes)
+      (setf (gemini-companion-lines-change-lines change)
+            (gemini-companion-changes--misread
+             coding (gemini-companion-lines-change-lines change))))))
 
-(defun gemini-companion-changes--as-visited (record line)
-  "Return LINE of RECORD as Emacs decodes it in the current buffer.
-A line that a CLI could not read is in the coding system of the buffer, if that
-is how it was read."
-  (let* ((edit (gemini-companion-changes-file-edit record))
-         (shown-in (gemini-companion-changes--shown-in record))
-         (visited (gemini-companion-edit-texts-visited-coding edit)))
-    (if (and shown-in visited
-             (eq (coding-system-base shown-in) (coding-system-base visited))
-             (not (unencodable-char-position 0 (length line) visited nil line)))
-        line
-      (gemini-companion-edit-texts-as-visited edit line))))
+(defun gemini-companion-changes--misread (coding lines)
+  "Return LINES, a list, as a buffer has them that visits their file in CODING."
+  (mapcar (lambda (line)
+            (decode-coding-string (encode-coding-string line 'utf-8-unix) coding))
+          lines))
+
+(defun gemini-companion-changes--misread-in (buffer)
+  "Return the coding system in which BUFFER visits a file in UTF-8, or nil.
+Return nil if that is UTF-8.  A declaration in the file may name another one."
+  (when-let* (((not (buffer-modified-p buffer)))
+              (coding (gemini-companion-coding-of-buffer buffer))
+              ((not (eq 'utf-8 (coding-system-type coding))))
+              (text (gemini-companion-revert-text buffer))
+              ((string-match-p "[^[:ascii:]]" text))
+              ((gemini-companion-coding-utf-8-p (encode-coding-string text coding))))
+    coding))
 
 (defun gemini-companion-changes-update-buffer (&optional buffer)
   "Compute the changes of the file of BUFFER again, if it has a record.
@@ -600,7 +603,7 @@ Return nil if the file is missing or unreadable."
 
 (defun gemini-companion-changes--content (record)
   "Return the content that the file of RECORD has, or nil if it cannot be read.
-It is read as the CLI reads it that has written the file last."
+See `gemini-companion-changes-content-with'."
   (let ((path (gemini-companion-changes-path record)))
     (and (equal (gemini-companion-changes-file-name record)
                 (gemini-companion-text-true-name path))
@@ -611,41 +614,26 @@ It is read as the CLI reads it that has written the file last."
 
 (defun gemini-companion-changes-content-with (record bytes)
   "Return the content of the file of RECORD when it has BYTES.
-It is read as by the CLI that has written it last.  Lines that this CLI cannot
-read are as they were read before an earlier edit."
-  (let ((content (gemini-companion-edit-texts-with
-                  (gemini-companion-changes-file-edit record) bytes)))
-    (if (or (gemini-companion-content-shown-in content)
-            (not (eq 'utf-8-unix (gemini-companion-content-coding content))))
-        content
-      (gemini-companion-content-make
-       :bytes bytes :coding 'utf-8-unix
-       :shown-in (gemini-companion-changes--shown-in record)))))
-
-(defun gemini-companion-changes--shown-in (record)
-  "Return the coding system of lines of RECORD's file that are not UTF-8, or nil.
-A CLI could not read these lines, or the file had that coding system before a
-CLI converted it."
-  (seq-some (lambda (edit)
-              (or (gemini-companion-edit-texts-shown-in edit)
-                  (let ((coding (gemini-companion-edit-texts-coding edit)))
-                    (and (not (eq 'utf-8-unix coding)) coding))))
-            (gemini-companion-changes-file-edits record)))
+If these are not UTF-8, as after a conversion by others, it is read as by Emacs."
+  (gemini-companion-content-unread
+   bytes
+   (and (not (gemini-companion-coding-utf-8-p bytes))
+        (let ((path (gemini-companion-changes-path record))
+              (buffer (gemini-companion-changes-buffer record)))
+          (or (and buffer (gemini-companion-coding-of-buffer buffer))
+              (gemini-companion-coding-of-file path bytes))))))
 
 (defun gemini-companion-changes--now (record buffer)
   "Return the current lines of the file of RECORD, decoded as by the CLI.
 They are from BUFFER, which visits the file, or from the file if BUFFER is nil.
 Return nil if the file cannot be read."
   (if buffer
-      (with-current-buffer buffer
-        (let ((text (gemini-companion-revert-text buffer))
-              (visited (gemini-companion-edit-texts-visited-coding
-                        (gemini-companion-changes-file-edit record))))
-          (if visited
-              (gemini-companion-changes-lines-of-content
-               (gemini-companion-changes-content-with
-                record (encode-coding-string text visited)))
-            (gemini-companion-lines-split text))))
+      (let ((text (gemini-companion-revert-text buffer))
+            (misread-in (gemini-companion-changes--misread-in buffer)))
+        (gemini-companion-lines-split
+         (if misread-in
+             (decode-coding-string (encode-coding-string text misread-in) 'utf-8-unix)
+           text)))
     (when-let* ((content (gemini-companion-changes--content record)))
       (gemini-companion-changes-lines-of-content content))))
 
@@ -814,7 +802,7 @@ list of new changes, which have the hunks of these edits."
           ;; A hunk that a later hunk has overwritten has no line of its own there.
           (setf (gemini-companion-weave-change-hunks part) own)
           (gemini-companion-changes--sort-edits record part))
-        (gemini-companion-changes-set-visited record buffer parts)
+        (gemini-companion-changes-set-visited buffer parts)
         parts))))
 
 ;;;; What was decided
@@ -841,7 +829,6 @@ each begin with the last one.  Elements of one turn do not overlap.  Lines in or
 beside a change that is left are omitted."
   (when-let* ((look (gemini-companion-changes--current-weave record)))
     (let* ((left (gemini-companion-changes-file-known record))
-           (edit (gemini-companion-changes-file-edit record))
            (buffer (gemini-companion-changes-buffer record))
            (all (seq-remove
                  (lambda (change)
@@ -851,14 +838,12 @@ beside a change that is left are omitted."
       (dolist (change all)
         (gemini-companion-changes--sort-edits record change))
       (let ((decided (gemini-companion-changes--apart all)))
-        (gemini-companion-changes-set-visited record buffer decided)
-        (when buffer
-          (with-current-buffer buffer
-            (when (gemini-companion-edit-texts-visited-coding edit)
-              (dolist (change decided)
-                (cl-callf2 mapcar
-                    (apply-partially #'gemini-companion-changes--as-visited record)
-                    (gemini-companion-weave-decided-with change))))))
+        (gemini-companion-changes-set-visited buffer decided)
+        (when-let* ((coding (and buffer
+                                 (gemini-companion-changes--misread-in buffer))))
+          (dolist (change decided)
+            (cl-callf2 gemini-companion-changes--misread
+                coding (gemini-companion-weave-decided-with change))))
         decided))))
 
 (defun gemini-companion-changes--sort-edits (record change)

@@ -95,6 +95,8 @@ For the value, see `gemini-companion-changes-see'."
                 "does not contain this change: it is already undone")
                ((not (gemini-companion-edit-known-p edit))
                 "cannot be restored: its previous text was not recorded")
+               ((and hunk (not (gemini-companion-edit-texts-utf-8-p edit)))
+                "is not UTF-8; undo the whole edit")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
                 "has been deleted or renamed; nothing to undo")
@@ -472,7 +474,7 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
             (user-error "%s has changed meanwhile"
                         (gemini-companion-edit-name
                          (gemini-companion-changes-file-edit record)))))
-        (gemini-companion-changes-set-visited record buffer changes)
+        (gemini-companion-changes-set-visited buffer changes)
         (gemini-companion-undo--change
          record hunks undone
          (gemini-companion-lines-undo-in-text
@@ -643,24 +645,39 @@ Signal an error if that is impossible."
       (let ((hunks (gemini-companion-changes-since edit)))
         (gemini-companion-undo--make-plan
          :edit edit :hunk hunk :now now :hunks hunks
-         :changes (gemini-companion-undo--changes edit now hunks)
+         :changes (gemini-companion-undo--changes now hunks)
          :modes (and new (file-modes (gemini-companion-edit-file edit)))
          :text (and (not new) (gemini-companion-undo--bytes-before edit now)))))
      ((null (gemini-companion-undo--text-seen now))
-      (user-error "%s has changed since, and its lines are no longer known; \
-undo this edit by hand"
-                  (gemini-companion-edit-name edit)))
+      (user-error (if (gemini-companion-edit-texts-utf-8-p edit)
+                      "%s has changed since, and its lines are no longer known; \
+the text before is in %s"
+                    "%s is not UTF-8 and has changed since; the text before is in %s")
+                  (gemini-companion-edit-name edit)
+                  (buffer-name (gemini-companion-undo--before edit))))
      (t
       (gemini-companion-undo--planned-lines edit hunk now)))))
 
-(defun gemini-companion-undo--changes (edit now hunks)
-  "Return the changes that undo HUNKS in the text NOW of EDIT's file."
+(defun gemini-companion-undo--before (edit)
+  "Return a buffer with the text before EDIT, which is not displayed."
+  (with-current-buffer
+      (get-buffer-create (format "*gemini before: %s*"
+                                 (gemini-companion-edit-name edit 'plain)))
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (gemini-companion-content-text-shown
+               (gemini-companion-edit-content edit))))
+    (goto-char (point-min))
+    (special-mode)
+    (current-buffer)))
+
+(defun gemini-companion-undo--changes (now hunks)
+  "Return the changes that undo HUNKS in the text NOW of their file."
   (when-let* ((seen (gemini-companion-undo--text-seen now))
               (changes (gemini-companion-weave-changes-without
                         (gemini-companion-changes-seen-weave seen) hunks)))
-    (gemini-companion-changes-set-visited
-     (car (gemini-companion-changes-of edit))
-     (gemini-companion-undo--text-buffer now) changes)
+    (gemini-companion-changes-set-visited (gemini-companion-undo--text-buffer now)
+                                          changes)
     changes))
 
 (defun gemini-companion-undo--format-kept-p (edit bytes)
@@ -678,7 +695,7 @@ Line ends, byte order mark and coding system stay."
          (hunks (or (cdr (gemini-companion-changes-of edit (and (not whole) hunk)))
                     (user-error "%s was not changed by this"
                                 (gemini-companion-edit-name edit))))
-         (changes (gemini-companion-undo--changes edit now hunks))
+         (changes (gemini-companion-undo--changes now hunks))
          (mixed (seq-find #'gemini-companion-weave-change-mixed changes)))
     (gemini-companion-undo--make-plan
      :edit edit :hunk hunk :now now :hunks hunks :changes changes
@@ -687,8 +704,7 @@ Line ends, byte order mark and coding system stay."
      (if (and whole (gemini-companion-undo--restored-p edit now hunks))
          (gemini-companion-undo--bytes-before edit now)
        (gemini-companion-lines-undo-in-text
-        changes (gemini-companion-undo--text-text now)
-        (gemini-companion-undo--as-there edit now changes))))))
+        changes (gemini-companion-undo--text-text now))))))
 
 (defun gemini-companion-undo--restored-p (edit now hunks)
   "Return non-nil if the file NOW without HUNKS is as it was before EDIT."
@@ -718,28 +734,6 @@ Line ends, byte order mark and coding system stay."
                                    (gemini-companion-undo--text-text now)
                                    'own)
       (gemini-companion-edit-bytes-before edit))))
-
-(defun gemini-companion-undo--as-there (edit now changes)
-  "Return a function to convert lines that are restored in the text NOW, or nil.
-These are lines from before EDIT that its CLI could not read.  The CLI has
-converted the file to UTF-8.  If other lines than CHANGES stay in UTF-8, the
-function converts the lines to UTF-8, since Emacs cannot read a file in two
-coding systems."
-  (let ((coding (gemini-companion-edit-texts-shown-in edit)))
-    (when (and coding
-               (null (gemini-companion-undo--text-buffer now))
-               (not (string-match-p
-                     "[\u0080-\x10ffff]"
-                     (gemini-companion-lines-undo-in-text
-                      (mapcar (lambda (change)
-                                (gemini-companion-lines-change
-                                 (gemini-companion-lines-change-start change)
-                                 (gemini-companion-lines-change-end change)
-                                 nil))
-                              changes)
-                      (gemini-companion-undo--text-text now)))))
-      (lambda (line)
-        (decode-coding-string (encode-coding-string line coding) 'utf-8-unix)))))
 
 (defun gemini-companion-undo--ask (plan may-ask)
   "Signal an error if PLAN is in conflict with others, and the user objects.

@@ -88,30 +88,12 @@ It is read as before EDIT, see `gemini-companion-content-with'."
 Return nil if there are no such lines."
   (gemini-companion-content-shown-in (gemini-companion-edit-content edit)))
 
-(defun gemini-companion-edit-texts-visited-coding (edit)
-  "Return the coding system of the current buffer, which visits the file of EDIT.
-Return nil if the CLI reads the file in the same one."
-  (let ((coding (gemini-companion-edit-texts-coding edit))
-        (visited (gemini-companion-coding-of-buffer (current-buffer))))
-    (unless (or (null visited)
-                (eq (coding-system-base visited) (coding-system-base coding))
-                (and (eq 'utf-8-unix coding)
-                     ;; With unsaved text, the coding system of the buffer need not
-                     ;; be that of the file.  Without, the file has lines in both
-                     ;; coding systems, as after an undo of one hunk; with nil, the
-                     ;; changes in its other hunks would count as edits by the user.
-                     (or (buffer-modified-p)
-                         (eq 'utf-8 (coding-system-type visited)))))
-      visited)))
-
-(defun gemini-companion-edit-texts-as-visited (edit text)
-  "Return TEXT of EDIT as Emacs decodes it in the current buffer.
-The buffer visits the file of EDIT, which the CLI may read in another coding
-system than Emacs."
-  (if-let* ((visited (gemini-companion-edit-texts-visited-coding edit)))
-      (decode-coding-string
-       (encode-coding-string text (gemini-companion-edit-texts-coding edit)) visited)
-    text))
+(defun gemini-companion-edit-texts-utf-8-p (edit)
+  "Return non-nil if the file of EDIT was in UTF-8 before, as far as is known.
+Otherwise, no changes of it are recorded, and only its bytes are restored."
+  (let ((bytes (gemini-companion-content-bytes (gemini-companion-edit-content edit))))
+    (or (not (stringp bytes))
+        (gemini-companion-coding-utf-8-p bytes))))
 
 ;;;; The text before
 

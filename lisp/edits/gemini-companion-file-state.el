@@ -498,52 +498,11 @@ For NOW, BEFORE and AFTER, see `gemini-companion-file-state--reported-content'."
                   (if (gemini-companion-content-bytes-p now)
                       (gemini-companion-file-state--with-ends
                        before after (gemini-companion-content-text now))
-                    before)
-                  (gemini-companion-file-state--written-before-p edit before))))
+                    before))))
     (setf (gemini-companion-content-reported content) t)
     (or (and (not (gemini-companion-content-known-p content))
              (gemini-companion-edit-texts-last-read edit before))
         content)))
-
-(defun gemini-companion-file-state--written-before-p (edit text)
-  "Return non-nil if edits before EDIT have written all U+FFFD of TEXT, in UTF-8.
-For each line with U+FFFD, the last of these edits tells that still has it, or
-had it in a hunk that is undone.  After an undo, the file may have bytes again
-that a CLI cannot decode and reads as U+FFFD."
-  (let ((left (gemini-companion-file-state--undecoded text))
-        (edits (seq-filter
-                (lambda (other)
-                  (eq 'utf-8-unix (gemini-companion-edit-texts-coding other)))
-                (gemini-companion-edit-others-of-file edit))))
-    (while (and left edits)
-      (let* ((other (pop edits))
-             (undone (gemini-companion-file-state--undecoded-and-undone other))
-             (there (and (gemini-companion-edit-written-p other)
-                         (gemini-companion-file-state--undecoded
-                          (gemini-companion-edit-after other)))))
-        (if (seq-intersection undone left)
-            (setq edits nil)
-          (setq left (seq-difference left there)))))
-    (null left)))
-
-(defun gemini-companion-file-state--undecoded (text &optional start count)
-  "Return the lines of TEXT that have U+FFFD, a list, without their ends.
-If START and COUNT are non-nil, return only those of COUNT lines from line START
-on, a number from 1."
-  (let ((lines (split-string (gemini-companion-text-normalized text) "\n")))
-    (seq-filter (apply-partially #'string-search "\uFFFD")
-                (if start
-                    (seq-take (nthcdr (1- start) lines) count)
-                  lines))))
-
-(defun gemini-companion-file-state--undecoded-and-undone (edit)
-  "Return the lines with U+FFFD of the hunks of EDIT that are undone."
-  (seq-mapcat (lambda (hunk)
-                (gemini-companion-file-state--undecoded
-                 (gemini-companion-edit-after edit)
-                 (gemini-companion-hunk-new hunk)
-                 (gemini-companion-hunk-new-count hunk)))
-              (gemini-companion-edit-undone edit)))
 
 (defun gemini-companion-file-state--with-ends (before after now)
   "Return the text BEFORE a write, with the line ends that the file had.

@@ -774,7 +774,7 @@ If one of them cannot be undone, none is."
   (let* ((file (gemini-companion-edit-file edit))
          (new (gemini-companion-edit-new-p edit))
          (deleted (gemini-companion-edit-deleted-modes edit))
-         (hunk (and (not new) hunk)))
+         (hunk (and (not new) (gemini-companion-edit-texts-utf-8-p edit) hunk)))
     (gemini-companion-undo-check edit hunk)
     (when (y-or-n-p (format (cond (deleted "%s was deleted; create it again? ")
                                   (new "%s was new; delete it? ")

@@ -86,15 +86,14 @@ bytes."
        (gemini-companion-content-bytes content) shown-in)
     (gemini-companion-content-text content)))
 
-(defun gemini-companion-content-encoded (content text &optional decoded)
+(defun gemini-companion-content-encoded (content text)
   "Return the content of a file to which the CLI of CONTENT has written TEXT.
-Its bytes are unknown if the CLI could not decode some of them, or if Emacs does
-not have some characters of TEXT in that coding system.  If DECODED is non-nil,
-the CLI could decode all, and U+FFFD in TEXT is a character of the file."
+Its bytes are unknown if the CLI may not have decoded some of them, or if Emacs
+does not have some characters of TEXT in that coding system."
   (let* ((bytes (encode-coding-string
                  text (gemini-companion-content-coding content)))
          (encoded (gemini-companion-content-with content bytes)))
-    (if (or (and (not decoded) (string-search "\uFFFD" text))
+    (if (or (string-search "\uFFFD" text)
             (not (equal text (gemini-companion-content-text encoded))))
         (gemini-companion-content-with content 'unknown)
       encoded)))

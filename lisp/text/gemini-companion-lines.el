@@ -185,13 +185,12 @@ CHANGES are some of the `gemini-companion-lines-change's in LINES, in order."
       (setq from (gemini-companion-lines-change-end change)))
     (apply #'vconcat (nreverse (cons (substring lines from) pieces)))))
 
-(defun gemini-companion-lines-undo-in-text (changes text &optional convert)
+(defun gemini-companion-lines-undo-in-text (changes text)
   "Return TEXT with CHANGES undone.
 CHANGES are some of the `gemini-companion-lines-change's in its lines, in
 order.  Other lines keep their line ends, and the text its byte order mark.
 A restored line gets the line end of the line that it replaces, or else of
-the line before it.  CONVERT is nil, or a function that converts the text of a
-restored line, without its line end, to the text to insert."
+the line before it."
   (let* ((mark (if (string-prefix-p "\uFEFF" text) "\uFEFF" ""))
          (lines (vconcat (split-string (string-remove-prefix mark text) "^" t)))
          (end (if (string-search "\r\n" text) "\r\n" "\n"))
@@ -220,7 +219,7 @@ restored line, without its line end, to the text to insert."
                              ((car pieces))
                              ((< 0 (length lines)) (aref lines 0))
                              (t ""))))
-            (add (concat (if convert (funcall convert plain) plain)
+            (add (concat plain
                          (and (string-suffix-p "\n" line) (end-of model))))
             (cl-incf from)))
         (setq from (gemini-companion-lines-change-end change)))

@@ -8,26 +8,6 @@
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-edit-texts)
 
-;; It was refused, as "line 3 has changed since".
-(ert-deftest gemini-companion-edit-texts-coding-of-a-buffer-may-differ-from-that-of-qwen-code ()
-  (gemini-companion-edit-test-with-bytes "qwen" (encode-coding-string
-                                                 "你好\n2\n这是\n4\n" 'gbk)
-    (gemini-companion-part-start 'changes)
-    (unwind-protect
-        (let ((edit (funcall propose "你好\n二\n这是\n4\n")))
-          (gemini-companion-edit-accept edit)
-          (gemini-companion-test-write
-           "a" (encode-coding-string "你好\n二\n这是\n4\n" 'gbk))
-          (let ((coding-system-for-read 'iso-latin-1))
-            (find-file "a"))
-          (goto-char (point-max))
-          (insert "mine\n")
-          (gemini-companion-undo-edit edit)
-          (save-buffer)
-          (should (equal (encode-coding-string "你好\n2\n这是\n4\nmine\n" 'gbk)
-                         (gemini-companion-text-bytes "a"))))
-      (gemini-companion-part-stop 'changes))))
-
 ;; Nothing of the text before is left, so that only the file tells.
 (ert-deftest gemini-companion-edit-texts-coding-is-corrected-by-what-was-written ()
   (dolist (coding '(koi8-r windows-1251 big5))

@@ -1183,32 +1183,6 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
     (gemini-companion-overview-test-keys "C-_")
     (should (equal "1\n2\n3\n" (gemini-companion-text-of-buffer "a")))))
 
-;; Its turn was "reviewed", and the characters could not be restored.
-(ert-deftest gemini-companion-overview-restores-what-a-cli-could-not-read ()
-  (dolist (visited '(t nil))
-    (dolist (end '("\n" "\r\n"))
-      (gemini-companion-overview-test-with '(("a" ""))
-        (let* ((text (lambda (&rest lines)
-                       (mapconcat (lambda (line) (concat line end)) lines "")))
-               (bytes (funcall text "gr\374n \342\202" "2" "3" "two")))
-          (gemini-companion-test-write "a" bytes)
-          (when visited
-            (find-file-noselect "a"))
-          (gemini-companion-state-report session 'prompt "Do it")
-          (gemini-companion-test-write
-           "a" (funcall text "gr\357\277\275n \357\277\275" "2" "3" "zwei"))
-          (gemini-companion-file-state-record
-           (append session '(:client "gemini")) (expand-file-name "a")
-           (funcall text "gr\uFFFDn \uFFFD" "2" "3" "two")
-           (funcall text "gr\uFFFDn \uFFFD" "2" "3" "zwei"))
-          (gemini-companion-revert-now (expand-file-name "a"))
-          (gemini-companion-turn-page)
-          (gemini-companion-overview-test-go-to
-           (if visited "Do it .* left" "Do it .* not recorded"))
-          (when visited
-            (gemini-companion-overview-test-keys "u")
-            (should (equal bytes (gemini-companion-text-bytes "a")))))))))
-
 (ert-deftest gemini-companion-overview-takes-back-an-exclusion-but-no-answer ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
     (gemini-companion-state-report session 'prompt "Do it")
