@@ -5,6 +5,8 @@
 ;;; Code:
 
 (require 'gemini-companion-comment-test-helper)
+;; The copies of the core have no such file.
+(require 'gemini-companion-prompt nil t)
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-overview-test-helper)
 (require 'gemini-companion-remote-test-helper)

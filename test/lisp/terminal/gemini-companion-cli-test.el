@@ -7,6 +7,7 @@
 (require 'ert-x)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-test-helper)
+(require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server-test-helper)
