@@ -60,7 +60,7 @@ def turn_is_walked_through_by_keys(
     goes(emacs, "u", change(1, 11, files[0]), 8)
     wait_until_saved(files[0], NEW.replace("zwei", "two"))
     emacs.keys("C-/")
-    emacs.says("Change 1 of 12 is restored")
+    emacs.says(change(1, 12, files[0]))
     wait_until_saved(files[0], NEW)
     emacs.wait_for_match(r"(?m)^one *\nzwei +[┇:]\n(.*\n){6}nine")
     emacs.becomes("(gemini-companion-changes-left)", 12)
