@@ -25,11 +25,11 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-record)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
-(require 'gemini-companion-weave)
 
 ;;;; Customization
 
@@ -93,8 +93,8 @@ this is a member.  The first call loads this file."
          source
          (if (gemini-companion-edit-p source)
              source
-           (car (gemini-companion-weave-change-edits change)))
-         :hunks (gemini-companion-weave-change-hunks change)
+           (car (gemini-companion-record-change-edits change)))
+         :hunks (gemini-companion-record-change-hunks change)
          :first (1+ start) :last end
          :old (gemini-companion-lines-change-lines change)
          :new (append (substring now start end) nil))))))

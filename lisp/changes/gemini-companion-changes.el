@@ -7,19 +7,19 @@
 
 ;; What a CLI has written without a review is a change until the user keeps or undoes
 ;; it, over any number of turns.  Each file that a CLI has written has one record, a
-;; `gemini-companion-changes-file'.  Its weave says which hunk of which edit has written
-;; or removed each line; see `gemini-companion-weave'.  The last newline is part of the
-;; last line.  Line ends, the byte order mark and the coding system are in no record,
-;; and an edit of a file that was not in UTF-8 has none.
+;; `gemini-companion-changes-file'.  Its lines say which hunk of which edit has written
+;; or removed each line; see `gemini-companion-record'.  An edit of a file that was not in
+;; UTF-8 has none.
 ;;
-;; A record changes when a CLI writes the file, and when the user keeps hunks, undoes
-;; hunks, or takes one of these decisions back.  Nothing else is recorded: an update
-;; computes the changes from the current text, so a change that disappears when another
-;; branch is checked out returns with its lines.  An undone hunk stays undone.  A file
-;; that other programs may have written is updated when its window is selected, when
+;; Only a write of a CLI changes the lines of a record.  When the user keeps hunks, undoes
+;; them, or takes that back, a flag of the hunks is set.  Nothing else is recorded: an
+;; update computes the changes from the current text, so a change that disappears when
+;; another branch is checked out returns with its lines.  An undone hunk stays undone.  A
+;; file that other programs may have written is updated when its window is selected, when
 ;; Emacs gets the focus, and at the end of a turn.
 ;;
-;; At most 200 records without changes left are kept.  One with changes left stays.
+;; A record forgets what reviewed hunks have added and removed.  At most 200 records
+;; without changes left are kept; those with changes left are never dropped.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.
@@ -39,10 +39,10 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-record)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
-(require 'gemini-companion-weave)
 (require 'gemini-companion-written)
 
 ;;;; State
@@ -57,9 +57,10 @@ NAME is its true name, and EDIT is the last edit that was written there."
   (edits nil :documentation "The edits that were written there, last one first.")
   (writes nil :documentation "The `gemini-companion-changes--write's, the last one
 first.")
-  (previous nil :documentation "The version after the last write, and the weave
+  (previous nil :documentation "The version after the last write, and the lines
 before it, a cons.")
-  (weave nil :documentation "The `gemini-companion-weave' of the file.")
+  (lines nil :documentation "The record of the lines of the file, a vector, see
+`gemini-companion-record-write'.")
   (path nil :documentation "The name of the file if it was renamed in Emacs.")
   (visited nil :documentation "The buffer that visited the file at the last update.")
   (new nil :documentation "Non-nil if the file did not exist before.")
@@ -68,8 +69,8 @@ before it, a cons.")
   (known nil :documentation "The changes at the last update, in order.")
   (stamp nil :documentation "The stamp of the file at the last update at which its
 buffer, if any, was up to date.")
-  (noted nil :documentation "What Emacs has undone or redone since the last update: a
-list of (UNDONE . HUNKS), the last one first.")
+  (turned nil :documentation "Non-nil if Emacs has undone or redone a decision since
+the last update.")
   (seen nil :documentation "The last `gemini-companion-changes-seen' of its buffer
 and of its file, a list."))
 
@@ -86,20 +87,24 @@ overview displays it, to the list of the HUNKS that it consists of."
 (cl-defstruct (gemini-companion-changes-seen
                (:noinline t)
                (:constructor gemini-companion-changes--seen
-                             (key lines weave states))
+                             (key lines look states))
                (:copier nil))
   "The state of a record for one text of its file.
-LINES are the lines of the text, as the CLI reads them.  WEAVE is a look at
-LINES, and STATES is a table of what is left of each hunk, see
-`gemini-companion-weave-states'.  KEY differs, by `equal', once the text or the
+LINES are the lines of the text, as the CLI reads them.  LOOK is the record for
+LINES, and STATES is a table of what became of each hunk, see
+`gemini-companion-record-states'.  KEY differs, by `equal', once the text or the
 record has changed."
-  key lines weave states)
+  key lines look states)
 
 (defvar gemini-companion-changes--files nil
   "The records of files, in the order in which CLIs first wrote the files.")
 
 (defconst gemini-companion-changes--most-reviewed 200
   "Maximum number of records without changes left.")
+
+(defvar gemini-companion-changes-history-functions nil
+  "Functions that return the hunks of a record that an undo history names.
+They are called with the record.  Lines of these hunks are not forgotten.")
 
 (defvar gemini-companion-changes--unrecorded nil
   "Edits whose writes are not recorded, as their texts could not be compared.
@@ -114,7 +119,7 @@ the buffer that visits the file, or nil.")
   "Functions called when the user undoes what a CLI has written.
 The first argument is the record of the file, or the edit if its file has no
 record.  The second argument is a list of the undone changes,
-`gemini-companion-weave-change's, or `deleted' if the file, which was new, is
+`gemini-companion-record-change's, or `deleted' if the file, which was new, is
 deleted.  The third argument is a vector of the lines with these changes.")
 
 (defvar gemini-companion-changes-decided-functions nil
@@ -256,23 +261,26 @@ A CLI may report a write that Emacs has already found in the file."
         (setq write nil))
       (pcase-let* ((old (if write
                             ;; Others have written since, or the user has decided.
-                            (gemini-companion-weave-text
-                             (gemini-companion-changes-file-weave record))
+                            (gemini-companion-record-text
+                             (gemini-companion-changes-file-lines record))
                           (gemini-companion-lines-split before)))
                    (`(,accepted . ,written) (gemini-companion-changes--written edit))
                    (reviewed (gemini-companion-changes--reviewed-p edit))
                    (shown (gemini-companion-changes--shown
                            edit old (if reviewed accepted (or written accepted))))
-                   (weave-before (gemini-companion-changes-file-weave record))
-                   (`(,weave . ,hunks)
-                    (gemini-companion-changes--woven
-                     weave-before edit old (or written accepted)
+                   (lines-before (gemini-companion-changes-file-lines record))
+                   (`(,lines . ,hunks)
+                    (gemini-companion-changes--lines-after
+                     lines-before edit old (or written accepted)
                      (and reviewed accepted) (seq-mapcat #'cdr shown))))
-        (unless weave-before
+        (unless lines-before
           (setf (gemini-companion-changes-file-new record)
                 (gemini-companion-edit-new-p edit)))
         (setf (gemini-companion-changes-file-edit record) edit
-              (gemini-companion-changes-file-weave record) weave)
+              (gemini-companion-changes-file-lines record)
+              (gemini-companion-record-forget
+               lines
+               (append hunks (gemini-companion-changes--hunks-to-remember record))))
         (cl-pushnew edit (gemini-companion-changes-file-edits record))
         (push (gemini-companion-changes--write
                edit (gemini-companion-edit-after edit)
@@ -284,7 +292,7 @@ A CLI may report a write that Emacs has already found in the file."
                 (append gemini-companion-changes--files (list record))))
         (gemini-companion-changes--decided record)
         (setf (gemini-companion-changes-file-previous record)
-              (cons (gemini-companion-changes-file-version record) weave-before))
+              (cons (gemini-companion-changes-file-version record) lines-before))
         (gemini-companion-changes--make-room record)))))
 
 (defun gemini-companion-changes--write-of (record edit)
@@ -296,11 +304,11 @@ A CLI may report a write that Emacs has already found in the file."
   "Restore the state of RECORD before WRITE, and return non-nil.
 If RECORD was set since WRITE, do nothing and return nil."
   (pcase (gemini-companion-changes-file-previous record)
-    ((and `(,version . ,weave)
+    ((and `(,version . ,lines)
           (guard (and (eq write (car (gemini-companion-changes-file-writes record)))
                       (eql version (gemini-companion-changes-file-version record)))))
      (pop (gemini-companion-changes-file-writes record))
-     (setf (gemini-companion-changes-file-weave record) weave)
+     (setf (gemini-companion-changes-file-lines record) lines)
      t)))
 
 (defun gemini-companion-changes--shown (edit before after)
@@ -358,22 +366,21 @@ HUNKS begin with the hunks of the regions, in order."
             (cons hunk (mapcar (lambda (_) (pop hunks)) regions)))
           shown))
 
-(defun gemini-companion-changes--woven (weave edit before after accepted regions)
-  "Return WEAVE after EDIT has made AFTER of BEFORE, and its hunks, a cons.
-WEAVE is nil for a file without one.  For ACCEPTED and REGIONS, see
-`gemini-companion-weave-write'.  A wrong mark would stay: if the lines are not
-the lines that were written, record an error, and begin a new weave."
-  (let ((write (lambda (weave)
-                 (gemini-companion-weave-write weave edit before after
-                                               :accepted accepted
-                                               :regions regions))))
-    (or (and weave
-             (let ((made (funcall write weave)))
-               (if (equal after (gemini-companion-weave-text (car made)))
+(defun gemini-companion-changes--lines-after (lines edit before after accepted regions)
+  "Return the record LINES after EDIT has made AFTER of BEFORE, and its hunks.
+The value is a cons.  LINES is nil for a file without a record.  For ACCEPTED
+and REGIONS, see `gemini-companion-record-write'.  A wrong mark would stay: if
+the text is not the one that was written, record an error, and begin again."
+  (cl-flet ((write (lines)
+              (gemini-companion-record-write lines edit before after
+                                             :accepted accepted :regions regions)))
+    (or (and lines
+             (let ((made (write lines)))
+               (if (equal after (gemini-companion-record-text (car made)))
                    made
                  (ignore (gemini-companion-log-record
                           'failed "Recording an edit")))))
-        (funcall write (gemini-companion-weave-start before)))))
+        (write before))))
 
 (defun gemini-companion-changes--decided (record)
   "Record that a write, or a decision of the user, has changed RECORD."
@@ -381,9 +388,26 @@ the lines that were written, record an error, and begin a new weave."
   (setf (gemini-companion-changes-file-unreviewed record)
         (seq-some (lambda (write)
                     (seq-some (lambda (hunk)
-                                (not (gemini-companion-weave-hunk-reviewed hunk)))
+                                (not (gemini-companion-record-hunk-reviewed hunk)))
                               (gemini-companion-changes--write-hunks write)))
                   (gemini-companion-changes-file-writes record))))
+
+(defun gemini-companion-changes--hunks-to-remember (record)
+  "Return the hunks of RECORD whose lines must not be forgotten.
+An undo history names them, that of the buffer of its file or of decisions; or
+they are of the last writes, whose texts the undo of Emacs may bring back."
+  (append
+   (seq-mapcat #'gemini-companion-changes--write-hunks
+               (seq-take (gemini-companion-changes-file-writes record) 5))
+   (when-let* ((buffer (gemini-companion-changes-buffer record))
+               (entries (buffer-local-value 'buffer-undo-list buffer))
+               ((listp entries)))
+     (seq-mapcat (lambda (entry)
+                   (pcase entry
+                     (`(apply ,_ ,(pred (eq record)) ,hunks . ,_) hunks)))
+                 entries))
+   (seq-mapcat (lambda (function) (funcall function record))
+               gemini-companion-changes-history-functions)))
 
 (defun gemini-companion-changes--make-room (record)
   "Drop the oldest records without changes left, but not RECORD, if they are many."
@@ -406,9 +430,9 @@ A file with a record is not new then, unless it was new, and the user has undone
 it."
   (when-let* (((gemini-companion-edit-new-p edit))
               (record (gemini-companion-changes--find edit))
-              (weave (gemini-companion-changes-file-weave record))
+              (lines (gemini-companion-changes-file-lines record))
               ((not (and (gemini-companion-changes-file-new record)
-                         (seq-empty-p (gemini-companion-weave-text weave)))))
+                         (seq-empty-p (gemini-companion-record-text lines)))))
               ((null (gemini-companion-changes--write-of record edit)))
               (last (gemini-companion-changes--last record edit)))
     (gemini-companion-edit-texts-set-removed
@@ -429,7 +453,7 @@ EDIT has written may have been seen already."
                 (gemini-companion-changes-file-seen record))))
     (if seen
         (gemini-companion-changes-seen-lines seen)
-      (gemini-companion-weave-text (gemini-companion-changes-file-weave record)))))
+      (gemini-companion-record-text (gemini-companion-changes-file-lines record)))))
 
 (defun gemini-companion-changes--written (edit)
   "Return the lines that EDIT has written, as its file has them.
@@ -458,15 +482,14 @@ EDIT was accepted in Emacs, which has not saved the file since."
   (setq gemini-companion-changes--files (remq record gemini-companion-changes--files))
   (setf (gemini-companion-changes-file-known record) nil
         (gemini-companion-changes-file-unreviewed record) nil)
-  (let ((buffer (gemini-companion-changes-buffer record)))
-    (gemini-companion-changes--watch-saves record buffer)
-    (run-hook-with-args 'gemini-companion-changes-functions record buffer)))
+  (run-hook-with-args 'gemini-companion-changes-functions record
+                      (gemini-companion-changes-buffer record)))
 
 ;;;; Changes
 
 (defun gemini-companion-changes-update (record)
   "Compute the changes of RECORD again from the current text, and return them.
-The value is a list of `gemini-companion-weave-change's, in order, whose edits
+The value is a list of `gemini-companion-record-change's, in order, whose edits
 begin with the last one.  If the file is missing or unreadable, it is nil.  If
 the text cannot be compared, signal an error; then the changes stay, but their
 lines may have moved."
@@ -480,27 +503,43 @@ lines may have moved."
 
 (defun gemini-companion-changes--update (record)
   "Compute the changes of RECORD again, as `gemini-companion-changes-update' does.
-Also set which edits of RECORD are undone, apply the noted undos, and call
+Also set which edits of RECORD are undone, and call
 `gemini-companion-changes-functions'."
   (let* ((buffer (gemini-companion-changes-buffer record))
          (wanted (and (memq record gemini-companion-changes--files)
                       (or (gemini-companion-changes-file-unreviewed record)
-                          (gemini-companion-changes-file-noted record)))))
-    (setf (gemini-companion-changes-file-visited record) buffer)
+                          (gemini-companion-changes-file-turned record)))))
+    (setf (gemini-companion-changes-file-visited record) buffer
+          (gemini-companion-changes-file-turned record) nil)
     (when (gemini-companion-changes--up-to-date-p record buffer)
       (setf (gemini-companion-changes-file-stamp record)
             (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
-    (when wanted
-      (gemini-companion-changes--apply-noted record buffer))
-    (let ((seen (and wanted (gemini-companion-changes-seen record buffer))))
+    (let ((seen (and wanted (gemini-companion-changes--current record buffer))))
       (setf (gemini-companion-changes-file-known record)
             (and seen (gemini-companion-changes--in record buffer seen)))
       (when wanted
         (gemini-companion-changes--set-states record buffer)))
-    (gemini-companion-changes--watch-saves record buffer)
     (run-hook-with-args 'gemini-companion-changes-functions record buffer)
     (force-mode-line-update t)
     (gemini-companion-changes-file-known record)))
+
+(defun gemini-companion-changes--current (record buffer)
+  "Return the current `gemini-companion-changes-seen' of RECORD in BUFFER, or nil.
+Hunks that the user has undone, and whose lines that text has again, are not
+undone any more: a buffer with the undo was not saved, or others have restored
+the lines."
+  (when-let* ((seen (gemini-companion-changes-seen record buffer)))
+    (let ((back (seq-filter
+                 (lambda (hunk)
+                   (and (gemini-companion-record-hunk-undone hunk)
+                        (gemini-companion-record-back-p
+                         (gemini-companion-changes-seen-look seen) hunk t)))
+                 (seq-mapcat #'gemini-companion-changes--write-hunks
+                             (gemini-companion-changes-file-writes record)))))
+      (if (null back)
+          seen
+        (gemini-companion-changes-flag-undone record back nil)
+        (gemini-companion-changes-seen record buffer)))))
 
 (defun gemini-companion-changes-seen (record buffer)
   "Return the current `gemini-companion-changes-seen' of RECORD, or nil.
@@ -532,26 +571,16 @@ BUFFER is nil.  Return nil if that text cannot be read."
           (gemini-companion-watch-stamp (gemini-companion-changes-path record)))))
 
 (defun gemini-companion-changes-see (record lines &optional key)
-  "Return the `gemini-companion-changes-seen' of RECORD in LINES; KEY is its key.
-A newline that others, such as `require-final-newline', have added at the end or
-removed there is no change of the last line."
-  (let* ((known (gemini-companion-changes-file-weave record))
-         (last (1- (length lines)))
-         (text (gemini-companion-weave-text known))
-         (known-last (and (<= 0 last) (< 0 (length text)) (aref text (1- (length text))))))
-    (when (and known-last
-               (equal (string-remove-suffix "\n" known-last)
-                      (string-remove-suffix "\n" (aref lines last))))
-      (setq lines (copy-sequence lines))
-      (aset lines last known-last))
-    (let ((weave (gemini-companion-weave-look known lines)))
-      (gemini-companion-changes--seen key lines weave
-                                      (gemini-companion-weave-states weave)))))
+  "Return the `gemini-companion-changes-seen' of RECORD in LINES; KEY is its key."
+  (let ((look (gemini-companion-record-look
+               (gemini-companion-changes-file-lines record) lines)))
+    (gemini-companion-changes--seen key lines look
+                                    (gemini-companion-record-states look))))
 
 (defun gemini-companion-changes--in (record buffer seen)
   "Return the changes of RECORD in SEEN, the text of BUFFER or of its file."
-  (let ((changes (gemini-companion-weave-changes
-                  (gemini-companion-changes-seen-weave seen))))
+  (let ((changes (gemini-companion-record-changes
+                  (gemini-companion-changes-seen-look seen))))
     (dolist (change changes)
       (gemini-companion-changes--sort-edits record change))
     (gemini-companion-changes-set-visited buffer changes)
@@ -647,7 +676,7 @@ Return nil if the file cannot be read."
   "Record which hunks of EDITS are undone in their files now."
   (dolist (record gemini-companion-changes--files)
     (when (seq-intersection edits (gemini-companion-changes-file-edits record) #'eq)
-      (if (gemini-companion-changes-file-noted record)
+      (if (gemini-companion-changes-file-turned record)
           (gemini-companion-changes-update record)
         (gemini-companion-changes--set-states
          record (gemini-companion-changes-buffer record))))))
@@ -658,7 +687,7 @@ BUFFER visits that file, or is nil."
   (let* ((path (gemini-companion-changes-path record))
          (exists (gemini-companion-text-attributes path))
          (seen (and exists
-                    (gemini-companion-changes-seen
+                    (gemini-companion-changes--current
                      record
                      ;; Unsaved text from before a write says nothing about it.
                      (and buffer
@@ -711,37 +740,19 @@ not changed the last newline; it counts as undone if other hunks are recorded."
          (states (gemini-companion-changes-seen-states seen))
          (undone (seq-remove (lambda (hunk)
                                (seq-some (lambda (recorded)
-                                           (memq (gethash recorded states)
-                                                 '(there partly superseded)))
+                                           (memq (gethash recorded states) '(left kept)))
                                          (cdr hunk)))
                              shown)))
     (cond ((seq-every-p #'null (mapcar #'cdr shown)) nil)
           ((length= undone (length shown)) 'all)
           (t (mapcar #'car undone)))))
 
-;;;; Following lines
-
-(defun gemini-companion-changes-followers (record lines)
-  "Return a cons of functions that follow lines between RECORD and LINES.
-The car follows lines of the weave of RECORD to LINES, the cdr lines of LINES to
-the weave; see `gemini-companion-lines-follower'.  Return nil unless LINES, a
-vector, is the current text of the file of RECORD."
-  (when-let* ((text (gemini-companion-changes-text record))
-              ((equal lines (gemini-companion-lines-split text)))
-              (now (gemini-companion-changes--now
-                    record (gemini-companion-changes-buffer record)))
-              ((length= now (length lines)))
-              (old-lines (gemini-companion-weave-text
-                          (gemini-companion-changes-file-weave record))))
-    (cons (gemini-companion-lines-follower old-lines now)
-          (gemini-companion-lines-follower now old-lines))))
-
 ;;;; Keeping
 
 (defun gemini-companion-changes-keep (record changes)
   "Keep CHANGES of RECORD, some of those of the last update.
 Undoing in the buffer of the file makes them changes again."
-  (let ((hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+  (let ((hunks (seq-mapcat #'gemini-companion-record-change-hunks changes))
         (buffer (gemini-companion-changes-buffer record)))
     (gemini-companion-changes-set-kept record hunks t)
     (gemini-companion-changes-decided 'kept record hunks)
@@ -758,8 +769,8 @@ Undoing in the buffer of the file makes them changes again."
   "Record that HUNKS of RECORD are KEPT, or not any more.
 The undo of Emacs can take this back.  Update the changes."
   (dolist (hunk hunks)
-    (unless (eq t (gemini-companion-weave-hunk-reviewed hunk))
-      (setf (gemini-companion-weave-hunk-reviewed hunk) (and kept 'kept))))
+    (unless (eq t (gemini-companion-record-hunk-reviewed hunk))
+      (setf (gemini-companion-record-hunk-reviewed hunk) (and kept 'kept))))
   (gemini-companion-changes--decided record)
   (when undo-in-progress
     (push (list 'apply #'gemini-companion-changes-set-kept record hunks (not kept))
@@ -775,7 +786,7 @@ The undo of Emacs can take this back.  Update the changes."
 (defun gemini-companion-changes-share (change predicate)
   "Return `all' if all edits that wrote CHANGE satisfy PREDICATE.
 Return `some' if some of them do, or else nil."
-  (let* ((edits (gemini-companion-weave-change-edits change))
+  (let* ((edits (gemini-companion-record-change-edits change))
          (own (seq-count predicate edits)))
     (cond ((= own (length edits)) 'all)
           ((< 0 own) 'some))))
@@ -788,19 +799,19 @@ CHANGES are some of the last update, in order, left or decided; what other edits
 did there is omitted.  The value is CHANGES if nothing is omitted, or else a
 list of new changes, which have the hunks of these edits."
   (let* ((own-p (lambda (hunk)
-                  (funcall predicate (gemini-companion-weave-hunk-edit hunk))))
-         (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+                  (funcall predicate (gemini-companion-record-hunk-edit hunk))))
+         (hunks (seq-mapcat #'gemini-companion-record-change-hunks changes))
          (own (seq-filter own-p hunks))
          (buffer (gemini-companion-changes-buffer record))
          (seen (and (length< own (length hunks))
                     (gemini-companion-changes-seen record buffer))))
     (if (null seen)
         changes
-      (let ((parts (gemini-companion-weave-changes-without
-                    (gemini-companion-changes-seen-weave seen) own)))
+      (let ((parts (gemini-companion-record-without
+                    (gemini-companion-changes-seen-look seen) own)))
         (dolist (part parts)
           ;; A hunk that a later hunk has overwritten has no line of its own there.
-          (setf (gemini-companion-weave-change-hunks part) own)
+          (setf (gemini-companion-record-change-hunks part) own)
           (gemini-companion-changes--sort-edits record part))
         (gemini-companion-changes-set-visited buffer parts)
         parts))))
@@ -816,25 +827,25 @@ list of new changes, which have the hunks of these edits."
                     (buffer-modified-p buffer))
             (gemini-companion-watch-stamp (gemini-companion-changes-path record))))))
 
-(defun gemini-companion-changes--current-weave (record)
-  "Return the weave of RECORD after a look at the current text, or nil."
+(defun gemini-companion-changes--current-look (record)
+  "Return the lines of RECORD as they are for the current text, or nil."
   (when-let* ((seen (gemini-companion-changes-seen
                      record (gemini-companion-changes-buffer record))))
-    (gemini-companion-changes-seen-weave seen)))
+    (gemini-companion-changes-seen-look seen)))
 
 (defun gemini-companion-changes-kept-and-undone (record)
   "Return the kept and the undone changes of CLIs in RECORD's file.
-The value is a list of `gemini-companion-weave-decided's, in order; the edits of
-each begin with the last one.  Elements of one turn do not overlap.  Lines in or
-beside a change that is left are omitted."
-  (when-let* ((look (gemini-companion-changes--current-weave record)))
+The value is a list of `gemini-companion-record-decided's, in order; the edits
+of each begin with the last one.  Elements of one turn do not overlap.  Lines in
+or beside a change that is left are omitted."
+  (when-let* ((look (gemini-companion-changes--current-look record)))
     (let* ((left (gemini-companion-changes-file-known record))
            (buffer (gemini-companion-changes-buffer record))
            (all (seq-remove
                  (lambda (change)
                    (seq-some (apply-partially #'gemini-companion-changes--overlap-p change)
                              left))
-                 (gemini-companion-weave-decided look))))
+                 (gemini-companion-record-decided look))))
       (dolist (change all)
         (gemini-companion-changes--sort-edits record change))
       (let ((decided (gemini-companion-changes--apart all)))
@@ -843,14 +854,14 @@ beside a change that is left are omitted."
                                  (gemini-companion-changes--misread-in buffer))))
           (dolist (change decided)
             (cl-callf2 gemini-companion-changes--misread
-                coding (gemini-companion-weave-decided-with change))))
+                coding (gemini-companion-record-decided-with change))))
         decided))))
 
 (defun gemini-companion-changes--sort-edits (record change)
   "Sort the edits of CHANGE of RECORD, the last one first."
-  (setf (gemini-companion-weave-change-edits change)
+  (setf (gemini-companion-record-change-edits change)
         (seq-filter (lambda (written)
-                      (memq written (gemini-companion-weave-change-edits change)))
+                      (memq written (gemini-companion-record-change-edits change)))
                     (gemini-companion-changes-file-edits record))))
 
 (defun gemini-companion-changes--overlap-p (change other)
@@ -865,7 +876,7 @@ beside a change that is left are omitted."
 A turn may have written lines twice, of which the second edit is undone: then
 cut the kept element where it overlaps with the undone one."
   (let ((undone (seq-filter (lambda (change)
-                              (eq 'undone (gemini-companion-weave-decided-state change)))
+                              (eq 'undone (gemini-companion-record-decided-state change)))
                             decided)))
     (dolist (change decided)
       (unless (memq change undone)
@@ -884,7 +895,7 @@ cut the kept element where it overlaps with the undone one."
                  (seq-remove
                   (lambda (change)
                     (and (null (gemini-companion-lines-change-lines change))
-                         (null (gemini-companion-weave-decided-with change))
+                         (null (gemini-companion-record-decided-with change))
                          (= (gemini-companion-lines-change-start change)
                             (gemini-companion-lines-change-end change))))
                   decided))))
@@ -892,48 +903,48 @@ cut the kept element where it overlaps with the undone one."
 (defun gemini-companion-changes-turn (change)
   "Return the newest turn that has written a line of CHANGE, or nil.
 CHANGE is counted in this turn."
-  (when-let* ((edit (car (gemini-companion-weave-change-edits change))))
+  (when-let* ((edit (car (gemini-companion-record-change-edits change))))
     (gemini-companion-edit-turn edit)))
 
 (defun gemini-companion-changes-of-others (record)
   "Return the indices of the lines that others have written to the file of RECORD.
 Omit the lines that the file had before the first edit."
-  (when-let* ((look (gemini-companion-changes--current-weave record)))
-    (gemini-companion-weave-of-others look)))
+  (when-let* ((look (gemini-companion-changes--current-look record)))
+    (gemini-companion-record-of-others look)))
 
 (defun gemini-companion-changes-current-p (record change)
   "Return non-nil if RECORD had CHANGE, left or decided, at the last update."
   (member change
-          (if (gemini-companion-weave-decided-p change)
+          (if (gemini-companion-record-decided-p change)
               (gemini-companion-changes-kept-and-undone record)
             (gemini-companion-changes-file-known record))))
 
 (defun gemini-companion-changes-unkeep-change (record decided)
   "Make DECIDED, which is kept, a change of RECORD that is left again.
 Return nil if it was accepted before it was written: then it stays kept."
-  (let ((hunks (gemini-companion-weave-change-hunks decided)))
+  (let ((hunks (gemini-companion-record-change-hunks decided)))
     (gemini-companion-changes-set-kept record hunks nil)
     (gemini-companion-changes-decided 'unkept record hunks)
     (gemini-companion-changes-update record)
     (seq-some (lambda (hunk)
-                (null (gemini-companion-weave-hunk-reviewed hunk)))
+                (null (gemini-companion-record-hunk-reviewed hunk)))
               hunks)))
 
 ;;;; Undoing
 
 (defun gemini-companion-changes-back-p (record hunks)
-  "Return non-nil if one of the undone HUNKS of RECORD is in the file again.
+  "Return non-nil if one of HUNKS, which were undone, is in RECORD's file again.
 This happens if its CLI has written the same text again."
   (when (memq record gemini-companion-changes--files)
-    (when (gemini-companion-changes-file-noted record)
+    (when (gemini-companion-changes-file-turned record)
       (gemini-companion-changes-update record))
     (when-let* ((seen (gemini-companion-changes-seen
                        record (gemini-companion-changes-buffer record))))
       (seq-some (lambda (hunk)
                   (or (memq (gethash hunk (gemini-companion-changes-seen-states seen))
-                            '(there partly))
-                      (gemini-companion-weave-as-with-p
-                       (gemini-companion-changes-seen-weave seen) hunk)))
+                            '(left kept))
+                      (gemini-companion-record-back-p
+                       (gemini-companion-changes-seen-look seen) hunk)))
                 hunks))))
 
 (defun gemini-companion-changes-of (edit &optional hunk)
@@ -955,98 +966,43 @@ of HUNK.  The value is a cons, or nil if nothing is recorded of EDIT."
     (seq-mapcat #'gemini-companion-changes--write-hunks
                 (seq-take writes (1+ (seq-position writes write #'eq))))))
 
-(defun gemini-companion-changes-there (seen hunks)
-  "Return those of HUNKS that SEEN has, or had before later hunks.
-Undoing the other hunks does nothing, so taking it back restores none of them."
-  (seq-filter (lambda (hunk)
-                (memq (gethash hunk (gemini-companion-changes-seen-states seen))
-                      '(there partly superseded)))
-              hunks))
+(defun gemini-companion-changes-not-undone (hunks)
+  "Return those of HUNKS that the user has not undone."
+  (seq-remove #'gemini-companion-record-hunk-undone hunks))
 
-(defun gemini-companion-changes-set-undone (record hunks seen)
-  "Record that the user has undone HUNKS of RECORD, and update its changes.
-SEEN is the `gemini-companion-changes-seen' of the previous text."
-  (gemini-companion-changes--set-undone
-   record hunks t (gemini-companion-changes-seen-lines seen))
+(defun gemini-companion-changes-set-undone (record hunks undone)
+  "Record that the user has UNDONE HUNKS of RECORD, or not any more.
+Update its changes."
+  (gemini-companion-changes-flag-undone record hunks undone)
   (gemini-companion-changes-update record)
   (gemini-companion-changes--set-states
    record (gemini-companion-changes-buffer record)))
 
-(defun gemini-companion-changes-set-back (record hunks &optional bytes)
-  "Record that HUNKS of RECORD, which were undone, are in its file again.
-Read the file.  BYTES are its bytes, or the bytes that it will soon have, if
-known."
-  (when-let* ((lines (if bytes
-                         (gemini-companion-changes-lines-of-content
-                          (gemini-companion-changes-content-with record bytes))
-                       (gemini-companion-changes--now
-                        record (gemini-companion-changes-buffer record)))))
-    (gemini-companion-changes--set-undone record hunks nil lines))
-  (gemini-companion-changes-update record)
-  (gemini-companion-changes--set-states
-   record (gemini-companion-changes-buffer record)))
-
-(defun gemini-companion-changes--set-undone (record hunks undone lines)
-  "Record that HUNKS of RECORD are UNDONE, or not any more, in LINES.
-If UNDONE is `again', Emacs has undone them, and LINES are those after that."
-  (setf (gemini-companion-changes-file-weave record)
-        (funcall (pcase undone
-                   ('nil #'gemini-companion-weave-restore)
-                   ('again #'gemini-companion-weave-undo-again)
-                   (_ #'gemini-companion-weave-undo))
-                 (gemini-companion-changes-file-weave record) hunks lines))
+(defun gemini-companion-changes-flag-undone (record hunks undone)
+  "Record that HUNKS of RECORD are UNDONE, or not any more.
+Do not update its changes: the text may be incomplete.  The next update does."
+  (gemini-companion-record-set-undone hunks undone)
+  (setf (gemini-companion-changes-file-turned record) t)
   (gemini-companion-changes--decided record))
 
-(defun gemini-companion-changes-note (record hunks undone)
-  "Note that Emacs has UNDONE HUNKS of RECORD again, or has restored them.
-The next update records this, after the change of the text: the text is not
-complete earlier."
-  (push (cons undone hunks) (gemini-companion-changes-file-noted record)))
+(defun gemini-companion-changes-conflict (record hunks)
+  "Return the index of a line beside which undoing HUNKS of RECORD puts lines.
+For the value, see `gemini-companion-record-conflict'."
+  (when-let* ((look (gemini-companion-changes--current-look record)))
+    (gemini-companion-record-conflict look hunks)))
 
-(defun gemini-companion-changes--apply-noted (record buffer)
-  "Record what Emacs has undone or redone in RECORD.
-BUFFER visits its file, or is nil."
-  (when-let* ((noted (reverse (gemini-companion-changes-file-noted record)))
-              (now (gemini-companion-changes--now record buffer)))
-    (pcase-dolist (`(,undone . ,hunks) noted)
-      (gemini-companion-changes--set-undone record hunks (and undone 'again)
-                                            now)
-      (setf (gemini-companion-changes-file-noted record)
-            (butlast (gemini-companion-changes-file-noted record))))))
+(defun gemini-companion-changes-others-in (record hunks &optional seen)
+  "Return the indices of the lines of others that are undone with HUNKS.
+They have replaced lines of HUNKS in the file of RECORD.  SEEN is the
+`gemini-companion-changes-seen' of the text, by default of the current one."
+  (when-let* ((seen (or seen
+                        (gemini-companion-changes-seen
+                         record (gemini-companion-changes-buffer record)))))
+    (and hunks
+         (gemini-companion-record-of-others (gemini-companion-changes-seen-look seen)
+                                            hunks))))
 
-;;;; Saving, and other names
-
-(defvar-local gemini-companion-changes--saving nil
-  "The record of the file that is being saved, and its lines before, a cons.")
-
-(defun gemini-companion-changes--watch-saves (record buffer)
-  "Note the lines of BUFFER at each save, before hooks format the text.
-BUFFER visits the file of RECORD, or is nil.  Do so only while RECORD has
-changes left.  The function is added to the local hook, which runs first."
-  (when buffer
-    (with-current-buffer buffer
-      (if (gemini-companion-changes-file-unreviewed record)
-          (add-hook 'before-save-hook #'gemini-companion-changes--before-save -100 t)
-        (remove-hook 'before-save-hook #'gemini-companion-changes--before-save t)))))
-
-(defun gemini-companion-changes--before-save ()
-  "Note the lines of the current buffer before the hooks that format it."
-  (when-let* ((record (gemini-companion-changes-here))
-              (now (gemini-companion-changes--now record (current-buffer))))
-    (setq gemini-companion-changes--saving (cons record now))))
-
-(defun gemini-companion-changes--after-save ()
-  "Attribute to the CLI what hooks have changed in its lines."
-  (pcase gemini-companion-changes--saving
-    (`(,record . ,before)
-     (setq gemini-companion-changes--saving nil)
-     (when-let* (((memq record gemini-companion-changes--files))
-                 (after (gemini-companion-changes--now record (current-buffer)))
-                 ((not (equal before after)))
-                 (weave (gemini-companion-weave-adopt
-                         (gemini-companion-changes-file-weave record) before after)))
-       (setf (gemini-companion-changes-file-weave record) weave)
-       (gemini-companion-changes--decided record)))))
+;;;; Other names
 
 (defun gemini-companion-changes--follow-name ()
   "Let the record of the file of the current buffer follow its new name.
@@ -1148,7 +1104,6 @@ programs that it has run may have written other files."
     (gemini-companion-state-functions gemini-companion-changes--compare-at-end)
     (window-selection-change-functions gemini-companion-changes--compare-selected)
     (window-buffer-change-functions gemini-companion-changes--compare-selected)
-    (after-save-hook gemini-companion-changes--after-save -100)
     (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)
     (find-file-hook gemini-companion-changes-update-buffer)
     (after-revert-hook gemini-companion-changes-update-buffer)

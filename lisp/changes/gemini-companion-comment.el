@@ -34,7 +34,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
-(require 'gemini-companion-weave)
 
 ;;;; Customization
 
@@ -79,17 +78,14 @@ the proposal on which it was made while that awaits an answer, or nil.
 SIDE is `after' for lines that the file or the proposal has, and `before'
 for removed lines.  LINES are these lines, a list of strings without newlines;
 it is nil for a comment on the file.  FIRST is the last known number of the
-first line, from 1 on, or nil if the lines are gone.  ABOVE and
-BELOW are up to three lines around them then, the nearest first, and ALONE is
-non-nil if no other lines were equal to LINES.  Otherwise, DIGEST is the digest
-of the whole text, and KNOWN are the identities of the lines in the record of
-the file, if it has them, see `gemini-companion-weave-identities'.  OVERLAY is
-on the lines in a buffer that has the text, or nil.
+first line, from 1 on, or nil if the lines are gone; then LAST is the number
+before that.  ABOVE and BELOW are up to three lines around them then, the
+nearest first.  OVERLAY is on the lines in a buffer that has the text, or nil.
 
 TEXT is the comment.  GOING is non-nil while a prompt with it is on its way to
 the CLI.  SENT is the time when the prompt was submitted, and COPIED the time
 when it was added to the kill ring instead, in seconds, or nil."
-  file path session edit side lines first above below alone digest known overlay
+  file path session edit side lines first last above below overlay
   text going sent copied
   (number (cl-incf gemini-companion-comment--count)
           :documentation "How many comments were made by then."))
@@ -234,58 +230,15 @@ The buffer of a file has no lines that were removed."
 LINES is a vector of strings with newlines."
   (let* ((count (length (gemini-companion-comment-lines comment)))
          (end (+ first count -1))
-         (alone (null (cdr (gemini-companion-comment--matches comment lines))))
          (bare (lambda (beg end)
                  (mapcar #'gemini-companion-comment--bare
                          (seq-subseq lines (max 0 beg) (min end (length lines)))))))
     (setf (gemini-companion-comment-first comment) first
+          (gemini-companion-comment-last comment) first
           (gemini-companion-comment-above comment)
           (reverse (funcall bare (- first 4) (1- first)))
           (gemini-companion-comment-below comment)
-          (and (<= end (length lines)) (funcall bare end (+ end 3)))
-          (gemini-companion-comment-alone comment) alone
-          ;; Lines without equal lines are found without a digest.
-          (gemini-companion-comment-digest comment)
-          (unless alone
-            (gemini-companion-comment--digest lines))
-          (gemini-companion-comment-known comment)
-          (unless alone
-            (pcase (gemini-companion-comment--followers comment lines)
-              (`(,record ,_ . ,to-record)
-               (when-let* ((index (funcall to-record (1- first) count))
-                           ((integerp index)))
-                 (gemini-companion-weave-identities
-                  (gemini-companion-changes-file-weave record) index count))))))))
-
-(defvar gemini-companion-comment--followers nil
-  "The last value of the function of this name, and its arguments.
-It is a list (RECORD VERSION LINES VALUE).  Several comments on a file are
-searched for in the same lines.")
-
-(defun gemini-companion-comment--followers (comment lines)
-  "Return (RECORD FROM-RECORD . TO-RECORD) for COMMENT in LINES, or nil.
-RECORD is the record of the file, which has LINES now; for the functions, see
-`gemini-companion-changes-followers'.  The value is nil if LINES are of an
-edit or a proposal, which no record has."
-  (when-let* (((null (gemini-companion-comment-edit comment)))
-              (record (gemini-companion-changes-of-file
-                       (gemini-companion-comment-file comment))))
-    (pcase gemini-companion-comment--followers
-      ((and `(,(pred (eq record)) ,version ,(pred (eq lines)) ,value)
-            (guard (= version (gemini-companion-changes-file-version record))))
-       value)
-      (_
-       (let* ((followers (gemini-companion-changes-followers record lines))
-              (value (and followers (cons record followers))))
-         (setq gemini-companion-comment--followers
-               (list record (gemini-companion-changes-file-version record)
-                     lines value))
-         value)))))
-
-(defun gemini-companion-comment--digest (lines)
-  "Return a digest of LINES, a vector of strings, by which texts are compared."
-  (secure-hash 'md5 (encode-coding-string (apply #'concat (append lines nil))
-                                          'utf-8-emacs)))
+          (and (<= end (length lines)) (funcall bare end (+ end 3))))))
 
 (defun gemini-companion-comment--matches (comment lines)
   "Return the numbers of all lines in LINES where the lines of COMMENT begin."
@@ -322,65 +275,49 @@ If COMMENT had fewer than three lines there, the text must begin or end."
 
 (defun gemini-companion-comment--find (comment lines &optional old was)
   "Return the number of the first line of COMMENT in LINES, or nil.
-LINES is a vector of strings with newlines.  If no other lines were equal to
-those of COMMENT, a single match is the position.  Otherwise compare OLD, the
-lines that LINES have replaced, if these are known, the record of the file, and
-the lines around each match.  If several matches fit, return nil.  WAS is the
-number in OLD, by default the last known number."
-  (let ((matches (gemini-companion-comment--matches comment lines))
-        (first (gemini-companion-comment-first comment)))
-    (cond
-     ((and (gemini-companion-comment-alone comment)
-           (null (cdr matches)))
-      (car matches))
-     ((and (memql first matches)
-           (gemini-companion-comment-digest comment)
-           (equal (gemini-companion-comment-digest comment)
-                  (gemini-companion-comment--digest lines)))
-      first)
-     ((null matches) nil)
-     ((car (memql (and old (gemini-companion-comment--followed comment old lines was))
-                  matches)))
-     ((car (memql (gemini-companion-comment--recorded comment lines) matches)))
-     (t
-      (let ((fitting (seq-filter
-                      (apply-partially #'gemini-companion-comment--fits-p comment lines)
-                      matches)))
-        (and (null (cdr fitting)) (car fitting)))))))
+LINES is a vector of strings with newlines.  Of several equal lines, return the
+nearest ones to the last known position; but first of those that have the same
+lines around them as COMMENT had.  If OLD, the lines that LINES have replaced,
+are known, COMMENT was at the number WAS there, by default the last known
+number; then its lines are followed to LINES."
+  (let* ((matches (gemini-companion-comment--matches comment lines))
+         (first (or was
+                    (gemini-companion-comment-first comment)
+                    (gemini-companion-comment-last comment)
+                    1))
+         (moved (and old
+                     (cdr matches)
+                     (gemini-companion-comment--equal-p
+                      (gemini-companion-comment-lines comment) old (1- first))
+                     (gemini-companion-comment--moved first old lines))))
+    (cond ((null (cdr matches)) (car matches))
+          ((car (memql moved matches)))
+          (t (let ((near (or moved first)))
+               (car (seq-sort-by
+                     (lambda (number) (abs (- number near))) #'<
+                     (or (seq-filter
+                          (apply-partially #'gemini-companion-comment--fits-p
+                                           comment lines)
+                          matches)
+                         matches))))))))
 
-(defun gemini-companion-comment--followed (comment old new &optional was)
-  "Return the number of the first line of COMMENT in NEW, `none' or nil.
-NEW has replaced OLD, where COMMENT was at WAS, by default the last known
-number.  The value is `none' if NEW does not have its lines, and nil if that is
-not certain."
-  (let ((first (or was (gemini-companion-comment-first comment)))
-        (quoted (gemini-companion-comment-lines comment)))
-    (when (and first
-               (gemini-companion-comment--equal-p quoted old (1- first)))
-      (let ((index (funcall (gemini-companion-lines-follower old new)
-                            (1- first) (length quoted))))
-        (if (integerp index) (1+ index) index)))))
-
-(defun gemini-companion-comment--recorded (comment lines)
-  "Return the position of COMMENT in LINES, the file now, by its record, or nil.
-Return nil if there is no record, or if it does not have these lines."
-  (pcase (and (gemini-companion-comment-known comment)
-              (gemini-companion-comment--followers comment lines))
-    (`(,record ,from-record . ,_)
-     (let* ((recorded-lines (gemini-companion-comment-known comment))
-            (index (gemini-companion-weave-index
-                    (gemini-companion-changes-file-weave record) recorded-lines))
-            (position (and index (funcall from-record index (length recorded-lines)))))
-       (and (integerp position) (1+ position))))))
-
-(defun gemini-companion-comment--lose (comment old new &optional was)
-  "Record that the lines of COMMENT are not found in NEW, after OLD.
-OLD may be nil, and WAS is the number there, by default the last known number.
-If NEW has several lines like them, it is unknown which are meant.  Then the
-record of the file must not decide later, since it would choose one of them."
-  (unless (eq 'none (and old (gemini-companion-comment--followed comment old new was)))
-    (when (gemini-companion-comment--matches comment new)
-      (setf (gemini-companion-comment-known comment) nil))))
+(defun gemini-companion-comment--moved (number old new)
+  "Return where the line with NUMBER in OLD is in NEW, two vectors of lines.
+For a line that was replaced, that is the first line of what replaced it."
+  (let ((index (1- number))
+        (shift 0)
+        (found nil))
+    (dolist (region (gemini-companion-lines-compare old new))
+      (unless found
+        (cond ((< index (gemini-companion-lines-region-old region))
+               (setq found t))
+              ((< index (gemini-companion-lines-region-old-end region))
+               (setq index (gemini-companion-lines-region-new region)
+                     shift 0
+                     found t))
+              (t (setq shift (- (gemini-companion-lines-region-new-end region)
+                                (gemini-companion-lines-region-old-end region)))))))
+    (+ 1 index shift)))
 
 (defun gemini-companion-comment--range (comment lines)
   "Return (FIRST . LAST), where COMMENT is in LINES, from 1 on, or nil.
@@ -723,7 +660,6 @@ vector, or nil if that is not known."
                       (gemini-companion-comment--find comment lines old))))
         (if number
             (gemini-companion-comment--set-anchor comment lines number)
-          (gemini-companion-comment--lose comment old lines)
           (setf (gemini-companion-comment-first comment) nil))
         (gemini-companion-comment--cover
          comment number (and number (+ number (length quoted) -1))))))))
@@ -986,8 +922,7 @@ rejection."
 
 (defun gemini-companion-comment--follow-write (edit)
   "Let the comments on the file of EDIT follow what EDIT has written.
-In the buffer of the file, an overlay follows.  If it is uncertain which lines
-are those of a comment, the record of the file must not decide."
+In the buffer of the file, an overlay follows."
   (when-let* ((comments (seq-filter
                          (lambda (comment)
                            (and (gemini-companion-comment-first comment)
@@ -1002,13 +937,17 @@ are those of a comment, the record of the file must not decide."
     (let ((old (gemini-companion-lines-split
                 (gemini-companion-content-text-shown before)))
           (new (gemini-companion-lines-split text)))
-      (dolist (comment comments)
+      (dolist (comment (seq-remove
+                        ;; A write may be reported twice.
+                        (lambda (comment)
+                          (gemini-companion-comment--fits-p
+                           comment new (gemini-companion-comment-first comment)))
+                        comments))
         (let* ((was (gemini-companion-comment--find comment old))
                (number (and was
                             (gemini-companion-comment--find comment new old was))))
-          (cond ((null number) (gemini-companion-comment--lose comment old new was))
-                ((gemini-companion-comment--live-p comment))
-                (t (gemini-companion-comment--set-anchor comment new number))))))))
+          (unless (or (null number) (gemini-companion-comment--live-p comment))
+            (gemini-companion-comment--set-anchor comment new number)))))))
 
 (defun gemini-companion-comment--file-text (path &optional disk)
   "Return the text of the file PATH, of its buffer or else on disk, or nil.

@@ -28,11 +28,11 @@
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-part)
+(require 'gemini-companion-record)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-slices)
 (require 'gemini-companion-text)
 (require 'gemini-companion-undo)
-(require 'gemini-companion-weave)
 (require 'map)
 
 ;;;; State
@@ -160,6 +160,16 @@ LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
 keeps and undos take more than %d MB"
                 (gemini-companion-label-file file)
                 (/ gemini-companion-decision--most-bytes 1024 1024))))))
+
+(defun gemini-companion-decision--hunks-of (record)
+  "Return the hunks of RECORD that a decision names."
+  (cl-loop for decision in (append gemini-companion-decision--done
+                                   gemini-companion-decision--taken-back)
+           append (cl-loop for (_ of hunks) in (gemini-companion-decision-steps decision)
+                           when (eq of record) append hunks)))
+
+(add-hook 'gemini-companion-changes-history-functions
+          #'gemini-companion-decision--hunks-of)
 
 ;;;; Taking back, and redoing
 
@@ -315,7 +325,7 @@ arguments of `gemini-companion-changes-decided'."
   "Record that HUNKS of RECORD are KEPT, or not; return nil if they already are."
   (when-let* ((others (seq-remove
                        (lambda (hunk)
-                         (let ((reviewed (gemini-companion-weave-hunk-reviewed hunk)))
+                         (let ((reviewed (gemini-companion-record-hunk-reviewed hunk)))
                            (or (eq t reviewed)
                                (eq (and kept t) (and reviewed t)))))
                        hunks)))

@@ -28,7 +28,8 @@
 ;;   mark that counts is left, the line gets a mark of theirs.
 ;; - A line in which only white space differs is the same line.
 ;; - What replaces only unreviewed lines of a CLI belongs to their hunk: a word
-;;   corrected by the user, or lines that a formatter has joined.
+;;   corrected by the user, or lines that a formatter has joined.  If as many lines are
+;;   new as are removed, each replaces one.
 ;; - Where others remove the lines around a line that a CLI had removed, as a checkout
 ;;   of another branch does, that line is gone with its position.
 ;;
@@ -330,18 +331,22 @@ MISSING is non-nil, the former are those of lines that were missing before."
 
 (defun gemini-companion-record--owners (old new was)
   "Return the hunks of the unreviewed lines in whose place lines of NEW are.
-The value is a vector with a hunk or nil for each line of NEW.  For OLD and WAS,
-see `gemini-companion-record--matches'."
+The value is a vector with a hunk or nil for each line of NEW.  If as many lines
+are new as are removed, as after a formatter, each is in the place of one.  For
+OLD and WAS, see `gemini-companion-record--matches'."
   (let ((owners (make-vector (length new) nil)))
-    (pcase-dolist (`(,removed . ,added)
-                   (gemini-companion-record--stretches old new was))
-      (when (and removed added
-                 (cl-loop for k in removed
-                          always (gemini-companion-record--unreviewed-line-p
-                                  (gemini-companion-record--marks (aref old k)))))
-        (dolist (j added)
-          (aset owners j (car (gemini-companion-record--last (cdr (aref old (car removed))))))
-          (setq removed (or (cdr removed) removed)))))
+    (cl-flet ((owner (k)
+                (let ((marks (gemini-companion-record--marks (aref old k))))
+                  (and (gemini-companion-record--unreviewed-line-p marks)
+                       (car (gemini-companion-record--last marks))))))
+      (pcase-dolist (`(,removed . ,added)
+                     (gemini-companion-record--stretches old new was))
+        (when (and removed added
+                   (or (length= removed (length added))
+                       (seq-every-p #'owner removed)))
+          (dolist (j added)
+            (aset owners j (owner (car removed)))
+            (setq removed (or (cdr removed) removed))))))
     owners))
 
 (defun gemini-companion-record--back (line text hunk)
@@ -451,12 +456,17 @@ The value is LINES after a write of NOW by others, which is not recorded."
       (gemini-companion-record--across look others))))
 
 (defun gemini-companion-record--old-text-p (look)
-  "Return non-nil if LOOK has the lines that were there before the first edit."
-  (cl-loop with base = (car gemini-companion-record--base)
-           for line across look
-           always (or (stringp line)
-                      (eq (eq base (car (last line)))
-                          (and (gemini-companion-record--there-p (cdr line)) t)))))
+  "Return non-nil if LOOK has the lines that were there before the first edit.
+For a new file, return nil."
+  (let ((base (car gemini-companion-record--base))
+        (found nil))
+    (and (cl-loop for line across look
+                  for of-base = (or (stringp line) (eq base (car (last line))))
+                  always (or (stringp line)
+                             (eq of-base
+                                 (and (gemini-companion-record--there-p (cdr line)) t)))
+                  do (setq found (or found of-base)))
+         found)))
 
 (defun gemini-companion-record--of-old-text (look others)
   "Return LOOK with a mark of OTHERS on lines that are newer than its old text.
@@ -545,7 +555,7 @@ are forgotten are marked as `forgotten'."
       (puthash hunk t stays))
     (cl-flet ((forget-p (line)
                 (and (consp line)
-                     (not (gemini-companion-record--there-p (cdr line)))
+                     (gemini-companion-record--removed-by-edit-p (cdr line))
                      (gemini-companion-record--of-edit-p (car (last line)))
                      (cl-loop for (hunk) in (cdr line)
                               always (and (gemini-companion-record--settled-hunk-p hunk)
@@ -622,7 +632,7 @@ change are those that satisfy OWN-P.  Missing lines do not separate changes."
     (cl-flet ((end-change ()
                 (when start
                   (push (gemini-companion-record-change
-                         start n (nreverse lines) (nreverse hunks)
+                         start n (nreverse lines) (reverse hunks)
                          (seq-uniq (mapcar #'gemini-companion-record-hunk-edit hunks)
                                    #'eq))
                         changes)
@@ -770,61 +780,95 @@ only those that belong to HUNKS, as they replaced lines of them."
             (setq n (1+ n))))))
     (nreverse indices)))
 
-(defun gemini-companion-record-conflicts-p (look hunks)
-  "Return non-nil if an undo of HUNKS in LOOK puts lines beside those of others.
-Others, or later hunks, have replaced lines that HUNKS had added; undoing HUNKS
-restores what these lines had replaced."
-  (let* ((set (gemini-companion-record--set hunks))
-         (lost nil)
-         (restored nil)
-         (beside nil)
-         (found nil))
+(defun gemini-companion-record-conflict (look hunks &optional restore)
+  "Return the index of a line beside which an undo of HUNKS in LOOK puts lines.
+Others, or later hunks, have written it in the place of lines that HUNKS had
+added; undoing HUNKS restores what these had replaced.  Return nil if there is
+no such line.  If RESTORE is non-nil, HUNKS are undone and will be restored;
+then others have written it in the place of lines that the undo had restored."
+  (let ((set (gemini-companion-record--set hunks))
+        (base (caar gemini-companion-record--base))
+        (n 0)
+        ;; Who has removed lines of HUNKS, an alist from who has written lines there to
+        ;; the first of these, and whether lines come back.
+        (lost nil)
+        (beside nil)
+        (back nil))
     (cl-flet ((counts (hunk)
-                (not (or (gethash hunk set) (gemini-companion-record-hunk-undone hunk)))))
-      (seq-doseq (line look)
-        (if (stringp line)
-            (setq lost nil restored nil beside nil)
-          (let* ((marks (cdr line))
-                 (last (gemini-companion-record--last marks))
-                 (then (gemini-companion-record--there-p marks #'counts)))
-            (cond ((and (cdr last) then)
-                   (setq beside t))
-                  (then
-                   (setq restored t))
-                  ((and (not (cdr last)) last (not (gethash (car last) set)))
-                   (setq lost (or lost (cl-loop for (hunk . adds) in marks
-                                                thereis (and adds (gethash hunk set)))))))
-            (setq found (or found (and lost restored beside)))))))
-    found))
+                (if (gethash hunk set)
+                    restore
+                  (not (gemini-companion-record-hunk-undone hunk))))
+              (who (mark)
+                (if (gemini-companion-record--of-edit-p mark) (car mark) 'others)))
+      (cl-loop
+       for line across look
+       for marks = (gemini-companion-record--marks line)
+       for last = (gemini-companion-record--last marks)
+       for then = (gemini-companion-record--there-p marks #'counts)
+       do (cond ((and (cdr last) then)
+                 (if (or (eq base (car last))
+                         (not (memq (who last) (cons 'others lost))))
+                     (setq lost nil
+                           beside nil
+                           back nil)
+                   (push (cons (who last) n) beside)))
+                (then
+                 (setq back t))
+                ((and last
+                      (not (cdr last))
+                      (not (gethash (car last) set))
+                      (cl-loop for (hunk . adds) in marks
+                               thereis (and (eq (null adds) (and restore t))
+                                            (gethash hunk set))))
+                 (push (who last) lost)))
+       thereis (and back
+                    (cdr (seq-find (pcase-lambda (`(,who . ,_)) (memq who lost))
+                                   (reverse beside))))
+       when (cdr last)
+       do (setq n (1+ n))))))
 
 ;;;; What became of hunks
 
 (defun gemini-companion-record-states (look)
   "Return a table of what became of each hunk of an edit that LOOK has.
-A value is `left', `kept', `undone', or `gone' if others or later edits have
-removed its lines and restored what it had removed."
+A value is `left', `kept', `undone', or `gone' if others have taken away what
+the hunk did.  What a later edit has changed again, and others have not, is
+still left, or kept."
   (let ((table (make-hash-table :test 'eq))
-        (before nil))
-    (seq-doseq (line look)
-      (unless (or (stringp line) (eq before (cdr line)))
-        (setq before (cdr line))
-        (let* ((last (gemini-companion-record--last before))
-               (without (cdr (memq last before)))
-               ;; Without its mark, the line would be as it is.
-               (idle (or (null last)
-                         (eq (null (cdr last))
-                             (null (gemini-companion-record--there-p without))))))
+        (over nil)
+        (before nil)
+        (more t))
+    (cl-labels
+        ((of-others-p (hunk) (null (gemini-companion-record-hunk-edit hunk)))
+         (put (hunk)
+           (puthash hunk (cond ((gemini-companion-record-hunk-undone hunk) 'undone)
+                               ((gemini-companion-record-hunk-reviewed hunk) 'kept)
+                               (t 'left))
+                    table)))
+      (seq-doseq (line look)
+        (unless (or (stringp line) (eq before (cdr line)))
+          (setq before (cdr line))
           (pcase-dolist (`(,hunk) before)
-            (when (gemini-companion-record-hunk-edit hunk)
+            (unless (or (of-others-p hunk) (gethash hunk table))
               (puthash hunk
-                       (cond ((gemini-companion-record-hunk-undone hunk) 'undone)
-                             ((or (memq (gethash hunk table) '(left kept))
-                                  (and (not idle) (eq hunk (car last))))
-                              (if (gemini-companion-record-hunk-reviewed hunk)
-                                  'kept
-                                'left))
-                             (t 'gone))
-                       table))))))
+                       (if (gemini-companion-record-hunk-undone hunk) 'undone 'gone)
+                       table)))
+          (let ((last (gemini-companion-record--last before)))
+            (when (gemini-companion-record--of-edit-p last)
+              ;; Without any edit, the line would be otherwise.
+              (unless (eq (null (cdr last))
+                          (null (gemini-companion-record--there-p before #'of-others-p)))
+                (put (car last)))
+              (when (cdr (memq last before))
+                (push (cons (car last) (cdr (memq last before))) over))))))
+      (while more
+        (setq more nil)
+        (pcase-dolist (`(,hunk . ,marks) over)
+          (when (memq (gethash hunk table) '(left kept))
+            (pcase-dolist (`(,under) marks)
+              (when (eq 'gone (gethash under table))
+                (put under)
+                (setq more t)))))))
     table))
 
 (defun gemini-companion-record-state (states hunk)
@@ -833,6 +877,27 @@ STATES is the value of `gemini-companion-record-states'."
   (cond ((gemini-companion-record-hunk-undone hunk) 'undone)
         ((gethash hunk states))
         (t 'gone)))
+
+(defun gemini-companion-record-back-p (look hunk &optional by-others)
+  "Return non-nil if the text of LOOK is as with HUNK, no matter who wrote it.
+If BY-OTHERS is non-nil, others must have restored a line that HUNK had added,
+and no edit may have written one."
+  (let ((occurs nil))
+    (and (cl-loop for line across look
+                  always (or (stringp line)
+                             (cl-loop
+                              with last = (gemini-companion-record--last (cdr line))
+                              for (other . adds) in (cdr line)
+                              always (or (not (eq hunk other))
+                                         (and (eq (null adds) (null (cdr last)))
+                                              (or (null by-others)
+                                                  (null adds)
+                                                  (not (gemini-companion-record--of-edit-p
+                                                        last)))
+                                              (setq occurs (or occurs adds
+                                                               (not by-others))))
+                                         (and (null adds) (null (cdr last)))))))
+         occurs)))
 
 (cl-defstruct (gemini-companion-record-decided
                (:include gemini-companion-record-change)

@@ -33,12 +33,12 @@
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-record)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
-(require 'gemini-companion-weave)
 (require 'gemini-companion-windows-at-once)
 
 ;;;; Texts
@@ -225,13 +225,13 @@ it has not written the file."
           buffer-undo-list)))
 
 (defun gemini-companion-undo--take-back (record hunks undone from to)
-  "Note that Emacs has UNDONE HUNKS of RECORD again, or has restored them.
+  "Record that Emacs has UNDONE HUNKS of RECORD again, or has restored them.
 FROM and TO are hashes of the bytes that the file must have before that and
 gets by it, or nil.  The undo of Emacs calls this: the file is written after
 the command."
   ;; The text comes next.  If some of it was hidden, Emacs would stop there.
   (widen)
-  (gemini-companion-changes-note record hunks undone)
+  (gemini-companion-changes-flag-undone record hunks undone)
   (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
               to from)
         buffer-undo-list)
@@ -282,26 +282,48 @@ The value is a verb phrase about the file."
   "Undo CHANGES, some of those of RECORD at the last update, in its buffer.
 That is the current buffer.  If it had no unsaved text, write its file, and
 return non-nil.  Line ends, byte order mark and coding system stay."
-  (let* ((seen (gemini-companion-changes-seen record (current-buffer)))
-         (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
-         (text (gemini-companion-revert-text (current-buffer))))
+  (let ((hunks (gemini-companion-undo--hunks changes))
+        (text (gemini-companion-revert-text (current-buffer))))
+    (gemini-companion-undo--save-lines record hunks)
     (pcase-let ((`(,texts ,old ,new)
                  (gemini-companion-undo--change
                   record hunks t (gemini-companion-lines-undo-in-text changes text)
                   'save)))
       (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
                           (gemini-companion-lines-split text))
-      (gemini-companion-changes-set-undone record hunks seen)
+      (gemini-companion-changes-set-undone record hunks t)
       (gemini-companion-changes-decided 'undone record hunks
                                         :before old :after new :texts texts)
       (and new t))))
+
+(defun gemini-companion-undo-question (count)
+  "Return a question to ask before an undo of COUNT lines of others."
+  (format (ngettext "%d line there is yours or a formatter's; undo it as well? "
+                    "%d lines there are yours or a formatter's; undo them as well? "
+                    count)
+          count))
+
+(defun gemini-companion-undo--hunks (changes)
+  "Return the hunks of CHANGES that are to be undone."
+  (gemini-companion-changes-not-undone
+   (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks changes) #'eq)))
+
+(defun gemini-companion-undo--save-lines (record hunks &optional seen)
+  "Add to the kill ring the lines of others that are undone with HUNKS of RECORD.
+For SEEN, see `gemini-companion-changes-others-in'."
+  (when-let* ((seen (or seen (gemini-companion-changes-seen
+                              record (gemini-companion-changes-buffer record))))
+              (others (gemini-companion-changes-others-in record hunks seen))
+              (interprogram-cut-function #'ignore))
+    (kill-new (mapconcat (lambda (n) (aref (gemini-companion-changes-seen-lines seen) n))
+                         others ""))))
 
 (defun gemini-companion-undo-in-file (record changes)
   "Undo CHANGES, some of those of RECORD at the last update, in its file.
 No buffer visits it.  Return nil, and change nothing, if a buffer is needed: to
 read or write the file by a handler, or to ask."
   (let* ((file (gemini-companion-changes-path record))
-         (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+         (hunks (gemini-companion-undo--hunks changes))
          (seen (gemini-companion-changes-seen record nil))
          (old (and seen
                    (gemini-companion-undo--writable-p file)
@@ -321,10 +343,11 @@ read or write the file by a handler, or to ask."
         (when (gemini-companion-content-known-p new)
           (let ((before (gemini-companion-content-bytes old))
                 (after (gemini-companion-content-bytes new)))
+            (gemini-companion-undo--save-lines record hunks seen)
             (gemini-companion-undo-write file before after)
             (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
                                 (gemini-companion-lines-split text))
-            (gemini-companion-changes-set-undone record hunks seen)
+            (gemini-companion-changes-set-undone record hunks t)
             (gemini-companion-changes-decided 'undone record hunks
                                               :before before :after after)
             t))))))
@@ -411,11 +434,7 @@ A remote file is written later.  For HUNKS and UNDONE, see
               (with-current-buffer buffer
                 (gemini-companion-undo--push-entry record hunks undone from to)
                 (undo-boundary)))
-            (if undone
-                (gemini-companion-changes-set-undone
-                 record hunks
-                 (gemini-companion-undo--see record from))
-              (gemini-companion-changes-set-back record hunks to)))))
+            (gemini-companion-changes-set-undone record hunks undone))))
     (if (gemini-companion-names-of-copy file)
         (gemini-companion-undo--write-there
          file from to
@@ -432,38 +451,27 @@ A remote file is written later.  For HUNKS and UNDONE, see
   "Replace the text of BUFFER, which visits the file of RECORD, by TEXT.
 For HUNKS, UNDONE and the value, see `gemini-companion-undo-turn'."
   (with-current-buffer buffer
-    (let ((seen (gemini-companion-changes-seen record buffer)))
-      (gemini-companion-undo--change record hunks undone text 'save)
-      (gemini-companion-undo--turned record hunks undone seen)
-      t)))
-
-(defun gemini-companion-undo--turned (record hunks undone seen)
-  "Record that HUNKS of RECORD are UNDONE, or not, in the buffer of its file.
-SEEN is the `gemini-companion-changes-seen' of the previous text."
-  (if undone
-      (gemini-companion-changes-set-undone record hunks seen)
-    (gemini-companion-changes-set-back record hunks)))
+    (gemini-companion-undo--change record hunks undone text 'save)
+    (gemini-companion-changes-set-undone record hunks undone)
+    t))
 
 (defun gemini-companion-undo--turn-lines (record hunks undone buffer)
   "Change the lines of HUNKS of RECORD in BUFFER, which visits its file.
 For UNDONE and the value, see `gemini-companion-undo-turn'."
   (with-current-buffer buffer
     (let* ((seen (gemini-companion-changes-seen record buffer))
-           (changes (funcall (if undone
-                                 #'gemini-companion-weave-changes-without
-                               #'gemini-companion-weave-changes-with)
-                             (gemini-companion-changes-seen-weave seen) hunks))
-           (mixed (seq-find #'gemini-companion-weave-change-mixed changes)))
+           (look (gemini-companion-changes-seen-look seen))
+           (changes (if undone
+                        (gemini-companion-record-without look hunks)
+                      (gemini-companion-record-with look hunks)))
+           (conflict (gemini-companion-record-conflict look hunks (not undone))))
       (when (or changes
-                ;; A later hunk may have changed all of these lines.
                 (seq-some (lambda (hunk)
-                            (eq (if undone 'superseded 'undone)
-                                (gethash hunk (gemini-companion-changes-seen-states
-                                               seen))))
+                            (not (eq (null undone)
+                                     (null (gemini-companion-record-hunk-undone hunk)))))
                           hunks))
-        (when mixed
-          (gemini-companion-undo--show buffer
-                                       (gemini-companion-lines-change-start mixed))
+        (when conflict
+          (gemini-companion-undo--show buffer conflict)
           (unless (with-local-quit
                     (y-or-n-p (format "Lines of %s have changed since; %s anyway? "
                                       (gemini-companion-edit-name
@@ -479,8 +487,8 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
          record hunks undone
          (gemini-companion-lines-undo-in-text
           changes (gemini-companion-revert-text buffer))
-         (null mixed))
-        (gemini-companion-undo--turned record hunks undone seen)
+         (null conflict))
+        (gemini-companion-changes-set-undone record hunks undone)
         t))))
 
 (defun gemini-companion-undo--show (buffer index)
@@ -506,7 +514,7 @@ be nil.  If FILE exists again, signal an error."
     (gemini-companion-text-write file bytes)
     (set-file-modes file modes))
   (when record
-    (gemini-companion-changes-set-back record hunks)))
+    (gemini-companion-changes-set-undone record hunks nil)))
 
 (defun gemini-companion-undo-delete (file bytes record hunks)
   "Delete FILE, which has BYTES, as its CLI has made it, and kill its buffer.
@@ -518,14 +526,13 @@ another text, signal an error."
     (user-error "%s was new and has changed since; delete it by hand"
                 (gemini-companion-label-file file)))
   (let ((modes (file-modes file))
-        (buffer (gemini-companion-names-buffer file))
-        (seen (and record (gemini-companion-changes-seen record nil))))
+        (buffer (gemini-companion-names-buffer file)))
     (gemini-companion-undo--delete-file file)
     (when buffer
       (gemini-companion-windows-at-once
         (kill-buffer buffer)))
-    (when seen
-      (gemini-companion-changes-set-undone record hunks seen))
+    (when record
+      (gemini-companion-changes-set-undone record hunks t))
     (gemini-companion-changes-decided 'deleted record hunks
                                       :file file :before bytes :modes modes)))
 
@@ -579,6 +586,7 @@ the text after the undo, a string, or bytes, or nil if the file is to be
 deleted.
 CONFLICT is the number of the first line that others have changed, or nil."
   edit hunk now hunks changes text conflict
+  (others 0 :documentation "The number of lines of others that belong to HUNKS.")
   (modes nil :documentation "The modes of the file before, if it is to be deleted.")
   (texts nil :documentation "The texts of the buffer before and after, a cons, if only
 the buffer was changed."))
@@ -619,6 +627,9 @@ For DONE and the value, see `gemini-companion-undo-edit'."
     (gemini-companion-undo-check edit hunk)
     (let ((plan (gemini-companion-undo--planned edit hunk now)))
       (gemini-companion-undo--ask plan (null done))
+      (when-let* ((seen (gemini-companion-undo--text-seen now)))
+        (gemini-companion-undo--save-lines
+         nil (gemini-companion-undo--plan-hunks plan) seen))
       (cond ((gemini-companion-undo--plan-conflict plan)
              (gemini-companion-undo--show-conflict plan))
             (buffer (gemini-companion-undo--in-buffer plan))
@@ -642,7 +653,8 @@ Signal an error if that is impossible."
                (gemini-companion-undo--format-kept-p edit bytes)
                (gemini-companion-edit-texts-in-file-p edit)))
       ;; If edits change A to B, B to C and C to B, undoing the first undoes all three.
-      (let ((hunks (gemini-companion-changes-since edit)))
+      (let ((hunks (gemini-companion-changes-not-undone
+                    (gemini-companion-changes-since edit))))
         (gemini-companion-undo--make-plan
          :edit edit :hunk hunk :now now :hunks hunks
          :changes (gemini-companion-undo--changes now hunks)
@@ -674,8 +686,8 @@ the text before is in %s"
 (defun gemini-companion-undo--changes (now hunks)
   "Return the changes that undo HUNKS in the text NOW of their file."
   (when-let* ((seen (gemini-companion-undo--text-seen now))
-              (changes (gemini-companion-weave-changes-without
-                        (gemini-companion-changes-seen-weave seen) hunks)))
+              (changes (gemini-companion-record-without
+                        (gemini-companion-changes-seen-look seen) hunks)))
     (gemini-companion-changes-set-visited (gemini-companion-undo--text-buffer now)
                                           changes)
     changes))
@@ -692,14 +704,18 @@ Otherwise, others have converted the file, which stays so."
   "Return the plan to undo HUNK of EDIT in the lines of the text NOW.
 Line ends, byte order mark and coding system stay."
   (let* ((whole (gemini-companion-undo--whole-p edit hunk))
-         (hunks (or (cdr (gemini-companion-changes-of edit (and (not whole) hunk)))
+         (hunks (or (gemini-companion-changes-not-undone
+                     (cdr (gemini-companion-changes-of edit (and (not whole) hunk))))
                     (user-error "%s was not changed by this"
                                 (gemini-companion-edit-name edit))))
          (changes (gemini-companion-undo--changes now hunks))
-         (mixed (seq-find #'gemini-companion-weave-change-mixed changes)))
+         (seen (gemini-companion-undo--text-seen now))
+         (conflict (gemini-companion-record-conflict
+                    (gemini-companion-changes-seen-look seen) hunks)))
     (gemini-companion-undo--make-plan
      :edit edit :hunk hunk :now now :hunks hunks :changes changes
-     :conflict (and mixed (1+ (gemini-companion-lines-change-start mixed)))
+     :conflict (and conflict (1+ conflict))
+     :others (length (gemini-companion-changes-others-in nil hunks seen))
      :text
      (if (and whole (gemini-companion-undo--restored-p edit now hunks))
          (gemini-companion-undo--bytes-before edit now)
@@ -712,12 +728,13 @@ Line ends, byte order mark and coding system stay."
               (bytes (gemini-companion-edit-bytes-before edit))
               (record (car (gemini-companion-changes-of edit))))
     (and (gemini-companion-undo--format-kept-p edit now-bytes)
-         (equal (gemini-companion-changes-lines-of-content
-                 (gemini-companion-changes-content-with record bytes))
-                (gemini-companion-weave-text-without
-                 (gemini-companion-changes-seen-weave
-                  (gemini-companion-undo--text-seen now))
-                 hunks)))))
+         (let ((seen (gemini-companion-undo--text-seen now)))
+           (equal (gemini-companion-changes-lines-of-content
+                   (gemini-companion-changes-content-with record bytes))
+                  (gemini-companion-lines-without
+                   (gemini-companion-record-without
+                    (gemini-companion-changes-seen-look seen) hunks)
+                   (gemini-companion-changes-seen-lines seen)))))))
 
 (defun gemini-companion-undo--whole-p (edit hunk)
   "Return non-nil if nothing is left of EDIT without HUNK, or HUNK is nil."
@@ -737,15 +754,23 @@ Line ends, byte order mark and coding system stay."
 
 (defun gemini-companion-undo--ask (plan may-ask)
   "Signal an error if PLAN is in conflict with others, and the user objects.
-Without MAY-ASK, the user is not asked, and objects."
+So if it undoes lines of others.  Without MAY-ASK, the user is not asked, and
+objects."
   (let* ((edit (gemini-companion-undo--plan-edit plan))
          (name (gemini-companion-edit-name edit))
-         (line (gemini-companion-undo--plan-conflict plan)))
-    (when line
+         (line (gemini-companion-undo--plan-conflict plan))
+         (others (gemini-companion-undo--plan-others plan)))
+    (when (or line (< 0 others))
       (unless (and may-ask
-                   (y-or-n-p (format "%s: line %d has changed since; undo anyway? "
-                                     name line)))
-        (user-error "%s cannot be undone: line %d has changed since" name line))
+                   (y-or-n-p
+                    (if line
+                        (format "%s: line %d has changed since; undo anyway? "
+                                name line)
+                      (format "%s: %s" name
+                              (gemini-companion-undo-question others)))))
+        (if line
+            (user-error "%s cannot be undone: line %d has changed since" name line)
+          (user-error "%s has lines of others in this; not undone" name)))
       ;; The text may have changed while the question was asked.
       (unless (equal (gemini-companion-undo--text-text
                       (gemini-companion-undo--plan-now plan))
@@ -878,12 +903,10 @@ Return a message."
           (gemini-companion-undo--push-entry record hunks t before
                                              (gemini-companion-undo--saved-bytes))
           (undo-boundary)))
-      (gemini-companion-changes-set-undone
-       record hunks (gemini-companion-undo--text-seen now)))
+      (gemini-companion-changes-set-undone record hunks t))
     (gemini-companion-changes-decided
      (if deleted 'deleted 'undone) record
-     (and record
-          (gemini-companion-changes-there (gemini-companion-undo--text-seen now) hunks))
+     hunks
      :edit edit :file file :before before :after after
      :texts (gemini-companion-undo--plan-texts plan)
      :modes (gemini-companion-undo--plan-modes plan))))

@@ -23,13 +23,13 @@
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-record)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-slices)
 (require 'gemini-companion-text)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
-(require 'gemini-companion-weave)
 (require 'gemini-companion-windows)
 (require 'gemini-companion-windows-at-once)
 
@@ -518,7 +518,7 @@ changes that are left out, since an edit of another turn has also written some
 of their lines."
   (pcase-let* ((`(,_ . ,change) (gemini-companion-walk--here))
                (turn (gemini-companion-edit-turn
-                      (car (gemini-companion-weave-change-edits change)))))
+                      (car (gemini-companion-record-change-edits change)))))
     (gemini-companion-walk--changes-of
      (lambda (edit) (eq turn (gemini-companion-edit-turn edit))))))
 
@@ -570,8 +570,9 @@ Return what was done, a text."
   (let ((count (apply #'+ (mapcar (lambda (group) (length (cdr group))) groups))))
     (format (ngettext "%d change" "%d changes" count) count)))
 
-(defun gemini-companion-walk--check-undo (record changes)
-  "Signal an error if CHANGES of RECORD cannot be undone, or the user objects."
+(defun gemini-companion-walk--check-undo (record changes by)
+  "Signal an error if CHANGES of RECORD cannot be undone, or the user objects.
+If BY is non-nil, they are parts of changes."
   (unless (gemini-companion-walk--all-new-p record changes)
     (let ((name (gemini-companion-edit-name
                  (gemini-companion-changes-file-edit record)))
@@ -583,7 +584,9 @@ Return what was done, a text."
                                 (gemini-companion-undo-unwritable-reason
                                  (gemini-companion-changes-file-name record))))))
         (user-error "%s %s" name why))
-      (when (and (seq-some #'gemini-companion-weave-change-mixed changes)
+      (when (and by
+                 (gemini-companion-changes-conflict
+                  record (seq-mapcat #'gemini-companion-record-change-hunks changes))
                  (not (y-or-n-p (format "Lines that the CLI wrote in %s have \
 changed; undo anyway? " name))))
         (user-error "Not undone")))))
@@ -610,6 +613,7 @@ a cons of what was done, a text, and of the GROUPS that were undone."
         (left nil))
     (dolist (group groups)
       (gemini-companion-walk--check-group group several by))
+    (gemini-companion-walk--ask-about-others groups by)
     (setq left
           (gemini-companion-slices-do
            "Undoing" groups
@@ -669,7 +673,23 @@ For BY, see `gemini-companion-walk-undo-groups'."
 Visit its file, unless SEVERAL is non-nil and no buffer visits it.  For BY, see
 `gemini-companion-walk-undo-groups'."
   (gemini-companion-walk--check-current group several)
-  (gemini-companion-walk--check-undo (car group) (gemini-companion-walk--by group by)))
+  (gemini-companion-walk--check-undo (car group) (gemini-companion-walk--by group by) by))
+
+(defun gemini-companion-walk--ask-about-others (groups by)
+  "Signal an error if GROUPS have lines of others, and the user objects.
+A single change is on the screen: then do not ask.  For BY, see
+`gemini-companion-walk-undo-groups'."
+  (let ((count (cl-loop
+                for group in groups
+                sum (length (gemini-companion-changes-others-in
+                             (car group)
+                             (seq-mapcat #'gemini-companion-record-change-hunks
+                                         (gemini-companion-walk--by group by)))))))
+    (when (and (< 0 count)
+               (or (cdr groups) (cddr (car groups)))
+               (not (with-local-quit
+                      (y-or-n-p (gemini-companion-undo-question count)))))
+      (user-error "Not undone"))))
 
 (defun gemini-companion-walk--check-current (group several)
   "Signal an error unless the changes of GROUP are those that the user has seen.
@@ -746,7 +766,7 @@ If AGREED is non-nil, the user was asked."
            (user-error "Not undone")))
     (gemini-companion-undo-delete
      file (gemini-companion-text-bytes file) record
-     (seq-mapcat #'gemini-companion-weave-change-hunks
+     (seq-mapcat #'gemini-companion-record-change-hunks
                  (gemini-companion-changes-file-known record)))
     (run-hook-with-args 'gemini-companion-changes-undo-functions record 'deleted nil)
     (format "Deleted %s" name)))
@@ -885,7 +905,7 @@ Go there, even to another file.  A new file that was deleted is created again."
                (change (and (consp changes)
                             (seq-find (lambda (change)
                                         (seq-intersection
-                                         hunks (gemini-companion-weave-change-hunks
+                                         hunks (gemini-companion-record-change-hunks
                                                 change)
                                          #'eq))
                                       changes))))

@@ -30,6 +30,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-overview-row)
+(require 'gemini-companion-record)
 (require 'gemini-companion-request)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
@@ -37,7 +38,6 @@
 (require 'gemini-companion-turn)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
-(require 'gemini-companion-weave)
 (require 'map)
 
 ;;;; Customization
@@ -170,7 +170,7 @@ RIGHT is at the right edge."
 (defun gemini-companion-overview-draw--decided (row)
   "Return the outcome of ROW, a file with no changes left, a short text."
   (let ((edit (gemini-companion-overview-row-edit row))
-        (states (seq-uniq (mapcar #'gemini-companion-weave-decided-state
+        (states (seq-uniq (mapcar #'gemini-companion-record-decided-state
                                   (gemini-companion-overview-row-decided row)))))
     (cond
      ((memq (gemini-companion-edit-file-state edit) '(deleted)) "deleted")
@@ -180,7 +180,7 @@ RIGHT is at the right edge."
      (states
       (let ((undone (seq-count
                      (lambda (change)
-                       (eq 'undone (gemini-companion-weave-decided-state change)))
+                       (eq 'undone (gemini-companion-record-decided-state change)))
                      (gemini-companion-overview-row-decided row))))
         (format "%d kept, %d undone"
                 (- (length (gemini-companion-overview-row-decided row)) undone)
@@ -224,8 +224,8 @@ A line is counted once, in the newest turn that has written it."
           (cl-decf removed users))
         (dolist (change (append (gemini-companion-overview-row-left row)
                                 (gemini-companion-overview-row-decided row)))
-          (let ((undone (and (gemini-companion-weave-decided-p change)
-                             (eq 'undone (gemini-companion-weave-decided-state
+          (let ((undone (and (gemini-companion-record-decided-p change)
+                             (eq 'undone (gemini-companion-record-decided-state
                                           change))))
                 (now (- (gemini-companion-lines-change-end change)
                         (gemini-companion-lines-change-start change))))
@@ -233,7 +233,7 @@ A line is counted once, in the newest turn that has written it."
                                  now
                                (length (gemini-companion-lines-change-lines change))))
             (cl-incf added (if undone
-                               (length (gemini-companion-weave-decided-with change))
+                               (length (gemini-companion-record-decided-with change))
                              now)))))
        ((gemini-companion-overview-draw--elsewhere-p row))
        (t
@@ -670,7 +670,7 @@ omitted."
                       (lambda (change)
                         (seq-some (lambda (edit)
                                     (< time (gemini-companion-edit-since edit)))
-                                  (gemini-companion-weave-change-edits change)))
+                                  (gemini-companion-record-change-edits change)))
                       left)))
          (comments (if (gemini-companion-overview-row-comments-p row)
                        (length (gemini-companion-comments-of-file
@@ -747,7 +747,7 @@ omitted."
                         (seq-mapcat
                          (lambda (change)
                            (mapcar #'gemini-companion-edit-turn
-                                   (gemini-companion-weave-change-edits change)))
+                                   (gemini-companion-record-change-edits change)))
                          (append (gemini-companion-overview-row-left row)
                                  (gemini-companion-overview-row-decided row)))
                         #'eq))))
@@ -916,7 +916,7 @@ that the diff does not have are inserted at its end."
    (gemini-companion-overview-draw--in-order
     (append (gemini-companion-overview-row-left row)
             (seq-remove (lambda (change)
-                          (eq 'undone (gemini-companion-weave-decided-state change)))
+                          (eq 'undone (gemini-companion-record-decided-state change)))
                         (gemini-companion-overview-row-decided row))))
    now))
 
@@ -958,13 +958,13 @@ if they are there without it."
                               pieces)))
     (cl-loop for decided in (gemini-companion-overview-row-decided row)
              for number from 0
-             for state = (gemini-companion-weave-decided-state decided)
+             for state = (gemini-companion-record-decided-state decided)
              do (push (gemini-companion-overview-draw--piece
                        (gemini-companion-lines-change-start decided)
                        (gemini-companion-lines-change-end decided)
                        (gemini-companion-lines-change-lines decided)
                        (and (eq state 'undone)
-                            (gemini-companion-weave-decided-with decided))
+                            (gemini-companion-record-decided-with decided))
                        state (cons 'decided number))
                       pieces))
     (seq-sort (lambda (a b)

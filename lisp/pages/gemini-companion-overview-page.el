@@ -21,10 +21,10 @@
 (require 'gemini-companion-overview-draw)
 (require 'gemini-companion-overview-row)
 (require 'gemini-companion-page)
+(require 'gemini-companion-record)
 (require 'gemini-companion-text)
 (require 'gemini-companion-unified)
 (require 'gemini-companion-unified-draw)
-(require 'gemini-companion-weave)
 (require 'outline)
 
 ;;;; State
@@ -597,7 +597,7 @@ Stay if there is none."
   (let ((before (make-hash-table :test #'eq)))
     (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
       (dolist (change (gemini-companion-overview-row-left row))
-        (dolist (hunk (gemini-companion-weave-change-hunks change))
+        (dolist (hunk (gemini-companion-record-change-hunks change))
           (puthash hunk t before))))
     (gemini-companion-page-refresh)
     (when-let* ((restored
@@ -609,7 +609,7 @@ Stay if there is none."
                       for change in (gemini-companion-overview-row-left row)
                       for number from 0
                       unless (seq-every-p (lambda (hunk) (gethash hunk before))
-                                          (gemini-companion-weave-change-hunks change))
+                                          (gemini-companion-record-change-hunks change))
                       do (cl-return-from search (cons row number))))))
       (gemini-companion-overview-page-go-to-change restored))))
 

@@ -19,13 +19,13 @@
 (require 'gemini-companion-comment)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-record)
 (require 'gemini-companion-request)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-undo)
-(require 'gemini-companion-weave)
 
 ;;;; Structures
 
@@ -353,7 +353,7 @@ Return nil if TURN counts all of them itself."
                                (not (eq newest turn))
                                (seq-some (lambda (edit)
                                            (eq turn (gemini-companion-edit-turn edit)))
-                                         (gemini-companion-weave-change-edits change))
+                                         (gemini-companion-record-change-edits change))
                                newest)))
                       changes)))))
 

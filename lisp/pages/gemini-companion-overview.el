@@ -34,6 +34,7 @@
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
+(require 'gemini-companion-record)
 (require 'gemini-companion-request)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
@@ -47,7 +48,6 @@
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-view)
 (require 'gemini-companion-walk)
-(require 'gemini-companion-weave)
 (require 'gemini-companion-windows)
 (require 'gemini-companion-windows-at-once)
 (require 'outline)
@@ -307,7 +307,7 @@ For a request with several edits, return `proposals'."
   (pcase (gemini-companion-overview-page-mark)
     (`(left . ,_) 'change)
     (`(decided . ,_)
-     (gemini-companion-weave-decided-state (gemini-companion-overview-page-change)))
+     (gemini-companion-record-decided-state (gemini-companion-overview-page-change)))
     (_ (let ((kind (gemini-companion-overview-page-kind)))
          (if (and (eq kind 'request)
                   (gemini-companion-overview-row-proposes-p
@@ -608,8 +608,8 @@ A kept change is left again.  You are asked about several files."
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
          (index (gemini-companion-overview-page-target-number)))
-    (pcase (and (gemini-companion-weave-decided-p change)
-                (gemini-companion-weave-decided-state change))
+    (pcase (and (gemini-companion-record-decided-p change)
+                (gemini-companion-record-decided-state change))
       ('undone (user-error "This change is undone; %s restores it"
                            (substitute-command-keys
                             "\\[gemini-companion-decision-undo]")))
@@ -697,8 +697,8 @@ Signal a `user-error' if the change is already undone."
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
          (index (gemini-companion-overview-page-target-number)))
-    (when (and (gemini-companion-weave-decided-p change)
-               (eq 'undone (gemini-companion-weave-decided-state change)))
+    (when (and (gemini-companion-record-decided-p change)
+               (eq 'undone (gemini-companion-record-decided-state change)))
       (user-error "This change is already undone"))
     (gemini-companion-overview-page-after
      index row (gemini-companion-decision-with "undo of 1 change"

@@ -626,7 +626,7 @@ and WAY to undo it is `edit' or `walk'."
             (second (gemini-companion-test-writes "a" "one\nb1\nthree\n" session)))
         ;; The first one has removed a line, and the second one has added one.
         (should (equal (list second first)
-                       (gemini-companion-weave-change-edits
+                       (gemini-companion-record-change-edits
                         (car (gemini-companion-changes-file-known
                                   (gemini-companion-changes-here))))))
         (gemini-companion-undo-edit second)
@@ -635,7 +635,7 @@ and WAY to undo it is `edit' or `walk'."
           (save-buffer))
         (should (eql 1 (gemini-companion-test-left)))
         (should (equal (list first)
-                       (gemini-companion-weave-change-edits
+                       (gemini-companion-record-change-edits
                         (car (gemini-companion-changes-file-known
                                   (gemini-companion-changes-here))))))
         (gemini-companion-test-walk 'gemini-companion-undo-changes)
@@ -702,27 +702,6 @@ and WAY to undo it is `edit' or `walk'."
                          (buffer-string)))
           (should-not (gemini-companion-test-left)))))))
 
-;; The formatted line was taken for one of others beside the line that the CLI had
-;; removed: undoing gave both.
-(ert-deftest gemini-companion-changes-that-others-reverted-are-gone-when-formatted ()
-  (gemini-companion-test-with-changes '(("a" "one\ntwo\nthree\n4\n5\n"))
-    (find-file "a")
-    (buffer-enable-undo)
-    (gemini-companion-test-writes "a" "one\nzwei\nthree\n4\n5\n" session)
-    (goto-char (point-min))
-    (search-forward "zwei")
-    (replace-match "two")
-    (add-hook 'before-save-hook
-              (lambda ()
-                (goto-char (point-min))
-                (search-forward "two")
-                (insert ";"))
-              nil t)
-    (save-buffer)
-    (should (equal "one\ntwo;\nthree\n4\n5\n" (buffer-string)))
-    (gemini-companion-changes-update-buffer)
-    (should-not (gemini-companion-test-left))))
-
 ;; Its change had no mark, was not walked, and was forgotten.
 (ert-deftest gemini-companion-changes-follow-the-name-of-their-file ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
@@ -762,7 +741,7 @@ and WAY to undo it is `edit' or `walk'."
 Return the number of changes that are left."
   (let ((record (gemini-companion-changes-with-edit edit)))
     (dolist (decided (gemini-companion-changes-kept-and-undone record))
-      (when (memq edit (gemini-companion-weave-change-edits decided))
+      (when (memq edit (gemini-companion-record-change-edits decided))
         (gemini-companion-changes-unkeep-change record decided)))
     (gemini-companion-test-left)))
 
@@ -1006,8 +985,8 @@ line of the CLI was deleted: undoing that asks, and brings both back."
   (when-let* ((record (gemini-companion-changes-here)))
     (not (seq-some (lambda (written)
                      (string-prefix-p (concat line " ") written))
-                   (gemini-companion-weave-text
-                    (gemini-companion-changes-file-weave record))))))
+                   (gemini-companion-record-text
+                    (gemini-companion-changes-file-lines record))))))
 
 (defun gemini-companion-changes-test-type (world)
   "Insert, change or delete a line of the current buffer, as a user of WORLD."
@@ -1076,15 +1055,15 @@ write.  Where git has a conflict, nothing is compared."
   (when-let* ((record (gemini-companion-changes-here))
               (changes (gemini-companion-changes-update record))
               ((executable-find "git")))
-    (let* ((weave (gemini-companion-changes-file-weave record))
+    (let* ((recorded (gemini-companion-changes-file-lines record))
            (lines (gemini-companion-lines-split
                    (gemini-companion-text-of-buffer)))
            (join #'gemini-companion-lines-join)
            (coding-system-for-read 'utf-8-unix))
       (pcase-dolist (`(,name ,text)
                      `(("now" ,lines)
-                       ("base" ,(gemini-companion-weave-text weave))
-                       ("without" ,(gemini-companion-weave-text weave 'reviewed))))
+                       ("base" ,(gemini-companion-record-text recorded))
+                       ("without" ,(gemini-companion-record-text recorded 'reviewed))))
         (gemini-companion-test-write (concat "git/" name) (funcall join text)))
       (with-temp-buffer
         (when (eql 0 (call-process "git" nil t nil "merge-file" "-p" "-q"
@@ -1169,7 +1148,9 @@ Return `right', or `conflict' if a merge had one."
          (world (make-gemini-companion-changes-test-world
                  :left (gemini-companion-changes-test-lines text)
                  :coding coding :number 100 :first text
-                 :sessions (list session (gemini-companion-test-session "two" 2)))))
+                 :sessions (list session (gemini-companion-test-session "two" 2))))
+         (kill-ring-max 1000)
+         (kill-ring nil))
     (gemini-companion-test-write "a" (encode-coding-string text coding))
     (gemini-companion-changes-test-visit "a")
     (catch 'conflict
@@ -1179,11 +1160,15 @@ Return `right', or `conflict' if a merge had one."
         (gemini-companion-undo-in-buffer
          record (gemini-companion-changes-update record))
         (should-not (gemini-companion-changes-file-known record)))
-      (should (equal (sort (copy-sequence
-                            (gemini-companion-changes-test-world-left world))
-                           #'string<)
-                     (sort (gemini-companion-changes-test-lines (buffer-string))
-                           #'string<)))
+      (let ((left (gemini-companion-changes-test-world-left world))
+            (lines (gemini-companion-changes-test-lines (buffer-string))))
+        (should-not (seq-difference lines left))
+        (should (equal (sort (copy-sequence lines) #'string<)
+                       (sort (delete-dups (copy-sequence lines)) #'string<)))
+        ;; The user's lines in the place of a CLI's were undone with these.
+        (should-not (seq-difference
+                     (seq-difference left lines)
+                     (seq-mapcat #'gemini-companion-changes-test-lines kill-ring))))
       (save-buffer)
       (should (equal (encode-coding-string
                       (buffer-string)

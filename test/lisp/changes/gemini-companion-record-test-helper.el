@@ -115,29 +115,24 @@ Others have made the text of the known one."
   (let ((table (make-hash-table :test 'eq))
         (removed nil)
         (fresh nil))
-    (cl-flet ((end-stretch ()
-                (setq removed (nreverse removed))
-                (when (and removed fresh
-                           (cl-loop for item in removed
-                                    for marks = (gemini-companion-record-test-item-marks
-                                                 item)
-                                    for (hunk) = (gemini-companion-record-test--last marks)
-                                    always
-                                    (and (gemini-companion-record-test-hunk-p hunk)
-                                         (not (gemini-companion-record-test-hunk-reviewed
-                                               hunk))
-                                         (not (gemini-companion-record-test--reviewed-p
-                                               marks)))))
-                  (dolist (item (nreverse fresh))
-                    (puthash item
-                             (list (cons (car (gemini-companion-record-test--last
-                                               (gemini-companion-record-test-item-marks
-                                                (car removed))))
-                                         'others))
-                             table)
-                    (setq removed (or (cdr removed) removed))))
-                (setq removed nil
-                      fresh nil)))
+    (cl-flet* ((owner (item)
+                 (let* ((marks (gemini-companion-record-test-item-marks item))
+                        (hunk (car (gemini-companion-record-test--last marks))))
+                   (and (gemini-companion-record-test-hunk-p hunk)
+                        (not (gemini-companion-record-test-hunk-reviewed hunk))
+                        (not (gemini-companion-record-test--reviewed-p marks))
+                        hunk)))
+               (end-stretch ()
+                 (setq removed (nreverse removed))
+                 (when (and removed fresh
+                            (or (length= removed (length fresh))
+                                (seq-every-p #'owner removed)))
+                   (dolist (item (nreverse fresh))
+                     (when-let* ((hunk (owner (car removed))))
+                       (puthash item (list (cons hunk 'others)) table))
+                     (setq removed (or (cdr removed) removed))))
+                 (setq removed nil
+                       fresh nil)))
       (dolist (item (gemini-companion-record-test--get order))
         (let ((here (gemini-companion-record-test--here-p item))
               (known (gemini-companion-record-test--known-p item))
@@ -663,12 +658,27 @@ TRUTH has the marks of all items."
   (let ((states (gemini-companion-record-states look))
         (works (make-hash-table :test 'eq)))
     (maphash (lambda (_ marks)
-               (let* ((last (gemini-companion-record-test--last marks))
-                      (without (cdr (memq last marks))))
-                 (unless (eq (null (cdr last))
-                             (null (cdr (gemini-companion-record-test--last without))))
+               (let ((last (gemini-companion-record-test--last marks)))
+                 ;; Without any edit, the line would be otherwise.
+                 (unless (or (not (gemini-companion-record-test-hunk-p (car last)))
+                             (eq (null (cdr last))
+                                 (null (cdr (gemini-companion-record-test--last
+                                             marks #'ignore)))))
                    (puthash (car last) t works))))
              truth)
+    ;; What a later edit has changed again is still left.
+    (let ((more t))
+      (while more
+        (setq more nil)
+        (maphash (lambda (_ marks)
+                   (let ((last (gemini-companion-record-test--last marks)))
+                     (when (gethash (car last) works)
+                       (pcase-dolist (`(,hunk) (cdr (memq last marks)))
+                         (when (and (gemini-companion-record-test-hunk-p hunk)
+                                    (null (gethash hunk works)))
+                           (puthash hunk t works)
+                           (setq more t))))))
+                 truth)))
     (pcase-dolist (`(,hunk . ,true) (gemini-companion-record-test--get hunks))
       (let ((expected (cond ((gemini-companion-record-test-hunk-undone true) 'undone)
                             ((not (gethash true works)) 'gone)

@@ -104,8 +104,7 @@ what became of hunks there; `without' returns the text without hunks."
                   . ,(lambda (look) (cdr (funcall changes look))))
                  (gemini-companion-record--owners . ignore)
                  (gemini-companion-record-of-others . ignore)
-                 (gemini-companion-record-states . ,(lambda (_) (make-hash-table)))
-                 (gemini-companion-record-set-undone . ignore)))
+                 (gemini-companion-record-states . ,(lambda (_) (make-hash-table)))))
         (ert-info ((symbol-name (car wrong)))
           (should (found-p (car wrong) (cdr wrong))))))))
 
@@ -143,6 +142,20 @@ what became of hunks there; `without' returns the text without hunks."
         (should (equal '(kept left left) (states "x a B c D" (cons first (cons second third))))))
       (should (eq record record)))))
 
+;; Only one of the edits was named.
+(ert-deftest gemini-companion-record-names-all-edits-of-a-decided-position ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c"
+    (let ((hunks (append (write 'one "a B c") (write 'two "a B2 c"))))
+      (should (equal '((two one))
+                     (mapcar #'gemini-companion-record-change-edits
+                             (gemini-companion-record-without (look "a B2 c") hunks))))
+      (dolist (hunk hunks)
+        (setf (gemini-companion-record-hunk-reviewed hunk) 'kept))
+      (should (equal '((two one))
+                     (mapcar #'gemini-companion-record-change-edits
+                             (gemini-companion-record-decided (look "a B2 c"))))))))
+
 (ert-deftest gemini-companion-record-knows-decided-hunks ()
   :tags '(pure)
   (gemini-companion-record-test-with "a b c"
@@ -179,12 +192,14 @@ what became of hunks there; `without' returns the text without hunks."
           (second (write 'two "a B2 c")))
       ;; The line that the first one has removed is still removed.
       (should (equal '(left left) (states "a B2 c" (append first second))))
-      (should-not (gemini-companion-record-conflicts-p (look "a B2 c") second))
-      (should (gemini-companion-record-conflicts-p (look "a B2 c") first))
+      (should-not (gemini-companion-record-conflict (look "a B2 c") second))
+      (should (= 1 (gemini-companion-record-conflict (look "a B2 c") first)))
       (should (equal "a B c" (without "a B2 c" second)))
       (gemini-companion-record-set-undone second t)
       (should (equal '((1 2 "b" (one))) (left "a B c")))
-      (should (equal '(left undone) (states "a B c" (append first second)))))))
+      (should (equal '(left undone) (states "a B c" (append first second))))
+      (should-not (gemini-companion-record-back-p (look "a B c") (car second)))
+      (should (gemini-companion-record-back-p (look "a B2 c") (car second))))))
 
 ;;;; Others
 
@@ -211,6 +226,9 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal '(left) (states "a BC d" hunks)))
       (should (equal "a b c d" (without "a BC d" hunks)))
       (should (equal '(1) (gemini-companion-record-of-others (look "a BC d") hunks)))
+      ;; A formatter changes each line, also one of the user's beside them.
+      (should (equal '((1 3 "b c" (one))) (left "a B; C; d;")))
+      (should (equal '(3) (gemini-companion-record-of-others (look "a B C d;"))))
       ;; With a line of the user's, it is the user's.
       (should (equal '(1) (gemini-companion-record-of-others (look "a BCD"))))
       (should-not (gemini-companion-record-of-others (look "a BCD") hunks))

@@ -291,13 +291,13 @@
           (gemini-companion-edit-hunks edit))
     (goto-char (point-max))
     (insert "mine\n")
-    (cl-letf (((symbol-function 'gemini-companion-weave-look)
+    (cl-letf (((symbol-function 'gemini-companion-record-look)
                (lambda (&rest _) (ert-fail "Compared"))))
       (save-buffer)
       (kill-buffer))
     (should (eq 'reverted (gemini-companion-undo-test-status edit)))
     ;; Nor at a look if nothing has changed since.
-    (cl-letf (((symbol-function 'gemini-companion-weave-look)
+    (cl-letf (((symbol-function 'gemini-companion-record-look)
                (lambda (&rest _) (ert-fail "Compared"))))
       (should (eq 'reverted (gemini-companion-undo-test-status edit))))))
 
@@ -375,7 +375,7 @@ in *gemini before: a*"
          ;; The CLI has dropped the mark.
          ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
           "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n")
-         ("\357\273\277" "one\n" "one\nmine\n" "mine\n")
+         ("\357\273\277" "one\n" "one\nmine\n" "mine\n" nil "one\n")
          ;; It keeps the mark; the user did not.
          ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
           "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n" "qwen"
@@ -544,6 +544,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
           (should (equal was (funcall state)))
           (or (and (string-search "merges them first" problem) 'unmerged)
               (and (string-match-p "already undone\\|not changed by" problem) 'undone)
+              (and (string-search "has lines of others" problem) 'refused)
               (and (string-match-p "line [0-9]+ has changed" problem)
                    (or (null merged)
                        ;; A newline at the end that another line has by now.

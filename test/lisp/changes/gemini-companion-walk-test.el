@@ -192,21 +192,39 @@
       (should (string-suffix-p "\n199\n" (buffer-string)))
       (kill-buffer))))
 
-(ert-deftest gemini-companion-walk-asks-where-lines-of-the-cli-were-changed ()
+(ert-deftest gemini-companion-walk-undoes-a-corrected-line-with-its-change ()
   (gemini-companion-test-in-changed "1\ntwo\nthree\n4\n5\n6\n7\n8\n9\n"
     (goto-char (point-min))
     (search-forward "two")
     (insert " of mine")
-    (gemini-companion-test-walk 'gemini-companion-next-change)
-    (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
-      (should (equal "Not undone"
-                     (gemini-companion-test-refusal (gemini-companion-undo-change)))))
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
-      (gemini-companion-undo-change))
-    ;; Both are there.
-    (should (string-search "two of mine\n" (buffer-string)))
-    (should (string-search "2\n3\n" (buffer-string)))
-    (should-not (string-search "three" (buffer-string)))))
+    (should (equal '(2 3) (gemini-companion-test-marked (current-buffer))))
+    (let ((kill-ring nil))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (error "Asks"))))
+        (gemini-companion-test-walk 'gemini-companion-next-change "u"))
+      (should (equal gemini-companion-test-lines (buffer-string)))
+      (should (equal '("two of mine\n") kill-ring)))))
+
+(ert-deftest gemini-companion-walk-asks-before-it-undoes-lines-of-the-user-elsewhere ()
+  (gemini-companion-test-in-changed "1\ntwo\n3\n4\n5\n6\n7\n8\nnine\n"
+    (goto-char (point-min))
+    (insert "more\n")
+    (search-forward "nine")
+    (insert " of mine")
+    (let ((text (buffer-string))
+          (kill-ring nil)
+          (asked nil))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (push prompt asked) nil)))
+        (should (equal "Not undone" (gemini-companion-test-refusal
+                                      (gemini-companion-undo-changes))))
+        (should (equal text (buffer-string))))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (push prompt asked))))
+        (gemini-companion-undo-changes))
+      (should (equal '("1 line there is yours or a formatter's; undo it as well? "
+                       "1 line there is yours or a formatter's; undo it as well? ")
+                     asked))
+      (should (equal (concat "more\n" gemini-companion-test-lines) (buffer-string)))
+      (should (equal '("nine of mine\n") kill-ring)))
+    (set-buffer-modified-p nil)))
 
 (ert-deftest gemini-companion-walk-leaves-no-key-behind-after-an-error ()
   (gemini-companion-test-with-changes nil

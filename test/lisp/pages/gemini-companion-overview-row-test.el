@@ -162,7 +162,7 @@ RECORDS are those of all files."
                         #'gemini-companion-lines-change-start #'<
                         (seq-filter
                          (lambda (one)
-                           (eq state (gemini-companion-weave-decided-state one)))
+                           (eq state (gemini-companion-record-decided-state one)))
                          (seq-mapcat #'gemini-companion-overview-row-decided files))))
             (should (<= end (gemini-companion-lines-change-start one)))
             (setq end (gemini-companion-lines-change-end one)))))

@@ -80,12 +80,12 @@ The value is a list of both."
                                   (list (gemini-companion-lines-change-start change)
                                         (gemini-companion-lines-change-end change)
                                         (gemini-companion-lines-change-lines change)
-                                        (length (gemini-companion-weave-change-edits
+                                        (length (gemini-companion-record-change-edits
                                                  change))))
                                 (gemini-companion-changes-file-known record))
                         (seq-count
                          (lambda (change)
-                           (eq 'kept (gemini-companion-weave-decided-state change)))
+                           (eq 'kept (gemini-companion-record-decided-state change)))
                          (gemini-companion-changes-kept-and-undone record))))
                 (gemini-companion-changes-files 'all))
         (mapcar (lambda (edit)
@@ -414,15 +414,32 @@ The first words of lines stay."
                        (not (member word (gemini-companion-sequences-world-removed
                                           world))))
               (cl-callf2 delete word (gemini-companion-sequences-file-left file))
-              (delete-region (point) (line-beginning-position 2)))
+              (delete-region (point) (line-beginning-position 2))
+              (gemini-companion-sequences--note-replaced file (list word)))
             (unless (= 0 (random 3))
-              (let ((new (gemini-companion-sequences--new world "u")))
-                (push (car (gemini-companion-sequences--words new))
-                      (gemini-companion-sequences-file-left file))
-                (if (find-coding-systems-string new)
-                    (insert new "\n"))))))
+              (let* ((new (gemini-companion-sequences--new world "u"))
+                     (words (gemini-companion-sequences--words new)))
+                (push (car words) (gemini-companion-sequences-file-left file))
+                (insert new "\n")
+                (forward-line -1)
+                (gemini-companion-sequences--note-replaced file words)))))
         (setf (gemini-companion-sequences-file-pure file) nil)))
     name))
+
+(defun gemini-companion-sequences--note-replaced (file words)
+  "Note that lines of the user beside those of a CLI may belong to its change.
+WORDS are those that were typed or deleted at point in FILE.  If they replace
+lines of a CLI, undoing its change removes them."
+  (let ((around (append words
+                        (gemini-companion-sequences--words
+                         (buffer-substring-no-properties
+                          (line-beginning-position -1) (line-end-position 3))))))
+    (when (seq-some (lambda (word)
+                      (or (string-prefix-p "c" word)
+                          (member word (gemini-companion-sequences-file-either file))))
+                    around)
+      (cl-callf append (gemini-companion-sequences-file-either file)
+        (seq-filter (apply-partially #'string-prefix-p "u") around)))))
 
 (defun gemini-companion-sequences--save (world)
   "Save a file of WORLD, and kill its buffer by chance."
@@ -536,6 +553,12 @@ Then all is as before."
         (setf (gemini-companion-sequences-file-pure file) nil)
         (gemini-companion-test-write
          name (concat (substring bytes 0 start) new (substring bytes start)))
+        (with-temp-buffer
+          (insert (substring bytes 0 start))
+          (save-excursion
+            (insert new (substring bytes start)))
+          (gemini-companion-sequences--note-replaced
+           file (gemini-companion-sequences--words new)))
         (gemini-companion-sequences--others-wrote world)))
     name))
 
@@ -608,8 +631,8 @@ Questions are answered by ANSWER, by default yes."
            ;; Its line about a missing last newline does not begin with k.
            (change (with-current-buffer "*gemini*"
                      (gemini-companion-overview-page-change)))
-           (on-kept (and (gemini-companion-weave-decided-p change)
-                         (eq 'kept (gemini-companion-weave-decided-state change))))
+           (on-kept (and (gemini-companion-record-decided-p change)
+                         (eq 'kept (gemini-companion-record-decided-state change))))
            (keeps (string-search "k" (downcase keys)))
            (kept (and keeps (gemini-companion-sequences--at-point row keys)))
            (done (progn (when keeps (gemini-companion-sequences--kept world kept))
