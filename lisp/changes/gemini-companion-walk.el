@@ -918,7 +918,7 @@ Go there, even to another file.  A new file that was deleted is created again."
   (interactive)
   (gemini-companion-walk--begin)
   ;; Emacs cuts a message of more lines than a quarter of the frame.
-  (let ((lines '("")))
+  (let ((lines (list "")))
     (pcase-dolist (`(,key ,_ ,label . ,_) (gemini-companion-commands-in 'change))
       (let* ((text (concat (propertize key 'face 'help-key-binding) " " label))
              (line (if (string-empty-p (car lines))

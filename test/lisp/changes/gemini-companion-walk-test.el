@@ -612,7 +612,10 @@
     (gemini-companion-test-walk 'gemini-companion-next-change)
     (ert-with-message-capture shown
       (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) 80)))
-        (execute-kbd-macro "?"))
+        (execute-kbd-macro "?")
+        (should (equal shown (progn (setq shown "")
+                                    (execute-kbd-macro "?")
+                                    shown))))
       (dolist (key '("n" "p" "u" "k" "U" "K" "RET" "C-/" "c" "?"))
         (should (string-match-p (concat "\\(?:^\\|   \\)" (regexp-quote key) " [A-Z]")
                                 shown))
