@@ -102,9 +102,9 @@ record has changed."
 (defconst gemini-companion-changes--most-reviewed 200
   "Maximum number of records without changes left.")
 
-(defvar gemini-companion-changes-history-functions nil
-  "Functions that return the hunks of a record that an undo history names.
-They are called with the record.  Lines of these hunks are not forgotten.")
+(defvar gemini-companion-changes-history-function #'ignore
+  "Function that returns the hunks of a record that the decisions name.
+It is called with the record.  Lines of these hunks are not forgotten.")
 
 (defvar gemini-companion-changes--unrecorded nil
   "Edits whose writes are not recorded, as their texts could not be compared.
@@ -406,8 +406,7 @@ they are of the last writes, whose texts the undo of Emacs may bring back."
                    (pcase entry
                      (`(apply ,_ ,(pred (eq record)) ,hunks . ,_) hunks)))
                  entries))
-   (seq-mapcat (lambda (function) (funcall function record))
-               gemini-companion-changes-history-functions)))
+   (funcall gemini-companion-changes-history-function record)))
 
 (defun gemini-companion-changes--make-room (record)
   "Drop the oldest records without changes left, but not RECORD, if they are many."

@@ -168,8 +168,7 @@ keeps and undos take more than %d MB"
            append (cl-loop for (_ of hunks) in (gemini-companion-decision-steps decision)
                            when (eq of record) append hunks)))
 
-(add-hook 'gemini-companion-changes-history-functions
-          #'gemini-companion-decision--hunks-of)
+(setq gemini-companion-changes-history-function #'gemini-companion-decision--hunks-of)
 
 ;;;; Taking back, and redoing
 

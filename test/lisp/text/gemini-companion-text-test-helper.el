@@ -93,7 +93,9 @@ The two blocks are in all."
      (ert-info ((format "%s %s" symbol value))
        (cl-progv (list symbol) (list value)
          (ignore reason)
-         ,@body))))
+         ;; ERT of Emacs 28 would debug errors that hooks and timers report.
+         (let ((debug-on-error nil))
+           ,@body)))))
 
 (provide 'gemini-companion-text-test-helper)
 ;;; gemini-companion-text-test-helper.el ends here
