@@ -180,6 +180,8 @@ def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
 def test_copilot_is_started_asks_and_is_sent_comments_and_prompts(world: World) -> None:
     copilot.configure(world.scratch)
     file = world.file("a.txt", "one\n")
+    # What the command writes is no change that is left.
+    world.file(".gitignore", "out.txt\n")
     emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
     link_copilot(world, emacs)
     cli = world.run(emacs, "copilot")
