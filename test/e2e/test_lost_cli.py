@@ -87,6 +87,8 @@ def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> No
 
 def by_keys(emacs: Emacs) -> None:
     emacs.terminal.keys("C-x", "C-c")
+    emacs.wait_for("waits for an answer; exit anyway?")
+    emacs.terminal.keys("yes", "Enter")
     emacs.wait_until_exited()
 
 

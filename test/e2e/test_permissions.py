@@ -172,7 +172,6 @@ def what_copilot_asks_is_shown_and_answered_there(
     # An edit is asked in the terminal as well as by a review.
     cli.model.script(copilot.create(world.project / "b.txt", "two\n"), say("written"))
     cli.prompt()
-    emacs.holds("gemini-companion-permission--open", "its question has arrived")
     emacs.becomes("(length (gemini-companion-edits-open))", 1)
     # The question about the command has ended with the prompt.
     emacs.holds(f"(null {OPEN})", "only the review is shown")
