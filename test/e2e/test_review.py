@@ -3,6 +3,7 @@
 
 import pytest
 from harness.emacs import PROPOSAL, Emacs
+from harness.gemini import type_until
 from harness.model import replace, say, write_file
 from harness.wait import eventually
 from harness.world import World
@@ -83,7 +84,12 @@ def test_prompt_is_left_alone_when_its_review_ends(world: World) -> None:
     reviews.shown("a.txt")
     emacs.keys("M-x", "ver")
     go_to(emacs, IN_REVIEW)
-    emacs.keys("C-c", "C-c")
+    # A review that has just appeared ignores the keys.
+    type_until(
+        lambda: emacs.keys("C-c", "C-c"),
+        lambda: emacs.value("(null (gemini-companion-edits-open))"),
+        "accepted",
+    )
     cli.wait_for("all done")
     reviews.wait_until(0)
     emacs.keys("z")  # a key that closes an answered review
