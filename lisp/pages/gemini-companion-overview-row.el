@@ -275,6 +275,7 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
          (files (gemini-companion-overview-row--files session turn ended))
          (done (seq-remove (lambda (row)
                              (or (gemini-companion-overview-row-left row)
+                                 (gemini-companion-overview-row--unmarked-p row)
                                  (member (gemini-companion-overview-row-key row) plain)
                                  (gemini-companion-comments-of-file
                                   (gemini-companion-overview-row-file row))))
@@ -289,6 +290,14 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
                        (list (gemini-companion-overview-row--reviewed
                               session turn done)))
              files))))
+
+(defun gemini-companion-overview-row--unmarked-p (row)
+  "Return non-nil if ROW has no marks although nobody has reviewed its edit.
+A file that was deleted, or is not in UTF-8, has no record."
+  (let ((edit (gemini-companion-overview-row-edit row)))
+    (and (null (gemini-companion-overview-row-record row))
+         (eq 'unreviewed (gemini-companion-edit-decision edit))
+         (eq 'written (gemini-companion-edit-file-state edit)))))
 
 (defun gemini-companion-overview-row--reviewed (session turn files)
   "Return the row of FILES, rows of TURN of SESSION with nothing left."

@@ -379,6 +379,23 @@ since when a CLI waits: the name is longer."
     (with-current-buffer "a"
       (should (string-prefix-p "1\n" (buffer-string))))))
 
+(ert-deftest gemini-companion-overview-gathers-no-file-that-nobody-has-reviewed ()
+  (gemini-companion-overview-test-with '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
+    (gemini-companion-overview-test-turns session
+      ("First" ("a" "one\n")))
+    ;; They have no marks.
+    (dolist (name '("b" "c"))
+      (let ((file (expand-file-name name)))
+        (delete-file file)
+        (gemini-companion-file-state-record-bytes
+         session file "1\n" nil "rm b c" #o644)))
+    (gemini-companion-turn-page)
+    (let ((text (gemini-companion-test-text "*gemini*")))
+      (should-not (string-search "reviewed" text))
+      (dolist (name '("b" "c"))
+        (should (string-match-p (format " %s  deleted  written by `rm b c'" name)
+                                text))))))
+
 (ert-deftest gemini-companion-overview-undoes-what-the-turn-of-a-row-did ()
   ;; The row of the file, or of the turn; at a visited file or not.
   (pcase-dolist (`(,at ,visited) '(("auto .* a" t) ("Second" nil)))
