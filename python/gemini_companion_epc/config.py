@@ -70,7 +70,7 @@ class Config:
     """Time limit for the snapshot after it."""
     diff_limit: float = 120
     """Time limit for Emacs to answer open-diff and close-diff."""
-    file_check: float = 15
+    file_check: float = 60
     """Time between two checks of the files that a cleanup may remove."""
     mount_limit: float = 10
     """Time without an answer of a file system after which the user is warned."""

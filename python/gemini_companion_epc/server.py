@@ -339,9 +339,24 @@ class Server:
         while True:
             await self._next_check()
             try:
-                await self._update_files()
+                await self._check_files()
             except Exception:
                 logger.exception("The discovery files cannot be checked")
+
+    async def _check_files(self) -> None:
+        """Update the discovery files as `_update_files` does, at rest.
+
+        One thread does it, which wakes the processor once; only where a file system
+        does not answer, each file has a thread.
+        """
+        async with self._one_update:
+            if self._stop.is_set():
+                return
+            update, roots = self._discovery.update, self._linked.roots
+            with suppress(NoAnswer):
+                self._warn_once(await in_thread("discovery files", update, roots))
+                return
+        await self._update_files()
 
     async def _update_files(
         self, temporaries: Sequence[str] | None = None, is_first: bool = False
