@@ -51,9 +51,10 @@ def measure(directory: Path) -> Iterator[Row]:
     yield row("CPU at rest, both, %", _sides(used), Goal(more=0.2))
     wakes = [_more(early[1], late[1]) * BY / SECONDS for early, late in pairs]
     what = f"at rest in {BY} s, both, wake-ups"
-    # The server checks its files each minute, in a thread, and comments on the stream
-    # each 30 s; one more in a minute may be by chance, and a timer of 30 s has two.
-    yield row(what, _sides(wakes), Goal(more=1.5 + BY / SECONDS))
+    # The server comments on the stream each 30 s, and checks its files each minute, in
+    # a thread, which hands the interpreter over up to six times.  A timer of 10 s
+    # would be six more.
+    yield row(what, _sides(wakes), Goal(more=11 * BY / SECONDS))
 
 
 def _sides(figures: list[float]) -> Samples:
