@@ -18,17 +18,22 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-idle)
+(require 'gemini-companion-log)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-unmarked)
 (require 'map)
 
 ;;;; State
 
 (defconst gemini-companion-shell--slice 0.01
   "Seconds for which Emacs answers about files at a time.")
+
+(defconst gemini-companion-shell--most-texts 20
+  "Maximum number of files of which the server sends the contents.")
 
 (defconst gemini-companion-shell--limit 1
   "Seconds after which Emacs has answered about as many files as it could.")
@@ -37,8 +42,9 @@
   "Non-nil while a tool of a CLI is running.")
 
 (defvar gemini-companion-shell--saves nil
-  "What Emacs has saved while tools are running, the last save first.
-An alist from true names of files to conses (BEFORE . AFTER) of bytes.")
+  "What others have written while tools are running, the last write first.
+They are saves of Emacs, and edits that CLIs have reported.  The value is an
+alist from true names of files to conses (BEFORE . AFTER) of bytes.")
 
 (defvar gemini-companion-shell--problems nil
   "Why what commands write is not recorded, an alist of roots and phrases.")
@@ -69,7 +75,7 @@ SHARED and HIDDEN are the indices so far, and SINCE is when this began; see
                      files index shared hidden since answer)
       (funcall answer (list :shared shared :hidden hidden)))))
 
-;;;; Saves of the user
+;;;; Saves of the user, and edits
 
 (defun gemini-companion-shell-called (open)
   "Record whether a tool is running: OPEN is non-nil if one is."
@@ -104,6 +110,17 @@ WHEN is `before' or `after' the write."
   (when buffer-file-name
     (gemini-companion-shell--writing buffer-file-name 'after)))
 
+(defun gemini-companion-shell--edited (edit event)
+  "Record that EDIT was written, if that is the EVENT, as a tool has reported.
+Another tool may be running: it has not written that."
+  (when (and gemini-companion-shell--open
+             (eq event 'written)
+             (gemini-companion-edit-reported edit))
+    (push (cons (gemini-companion-edit-true-name edit)
+                (cons (gemini-companion-edit-bytes-before edit)
+                      (gemini-companion-shell--bytes (gemini-companion-edit-file edit))))
+          gemini-companion-shell--saves)))
+
 (defun gemini-companion-shell--steps (file before after)
   "Return what tools have made of FILE, a list of (BEFORE . AFTER) in order.
 FILE is a true name.  It had BEFORE, and then AFTER; both are bytes, or nil
@@ -136,37 +153,95 @@ led to BEFORE, and those that have come after AFTER."
 
 ;;;; Records
 
-(defun gemini-companion-shell-wrote (session facts changes)
-  "Record what SESSION has written: CHANGES, a vector.
-Each one is a vector [NAME BEFORE AFTER MODES-BEFORE MODES-AFTER]: the name
-relative to the `:root' of FACTS, two files with the contents, which are read
-and deleted, and the modes as in git.  A content is nil without a file, and
-`unknown' if it is lost."
-  (let ((left-out (plist-get facts :left-out)))
-    (seq-doseq (change changes)
-      (unless (gemini-companion-shell--record session facts change)
-        (push (aref change 0) left-out)))
-    (gemini-companion-shell--announce session facts (length changes) left-out)))
+(defun gemini-companion-shell-wrote (session facts changes answer)
+  "Record what SESSION has written: CHANGES, a vector; then call ANSWER with nil.
+Each one is a vector [NAME CONTENT-BEFORE CONTENT-AFTER MODES-BEFORE MODES-AFTER
+BEFORE AFTER]: the name relative to the `:root' of FACTS, two files with the
+contents, which are read and deleted, the modes as in git, and the names of the
+contents in git.  A content is nil without a file, and `unknown' if it is lost.
+If the changes are many, no contents are sent.
 
-(defun gemini-companion-shell--record (session facts change)
+Texts are recorded, each as an edit, in slices.  What else was written is one
+edit."
+  (gemini-companion-shell--wrote session facts changes 0 nil nil answer))
+
+(defun gemini-companion-shell--wrote (session facts changes index unmarked lost answer)
+  "Record CHANGES from INDEX on, and call ANSWER at the end.
+UNMARKED and LOST are what earlier slices have found; for SESSION, FACTS and
+the values, see `gemini-companion-shell--record'."
+  (gemini-companion-log-guarded "Recording what a command wrote"
+    (let ((start (float-time))
+          (many (< gemini-companion-shell--most-texts (length changes))))
+      (while (and (< index (length changes))
+                  (< (- (float-time) start) gemini-companion-shell--slice))
+        (let ((change (aref changes index)))
+          (setq index (1+ index))
+          (pcase (gemini-companion-shell--record session facts change many)
+            ('nil)
+            ('lost (push (aref change 0) lost))
+            (file (push file unmarked)))))))
+  (if (< index (length changes))
+      (run-at-time 0 nil #'gemini-companion-shell--wrote
+                   session facts changes index unmarked lost answer)
+    (gemini-companion-shell--record-unmarked session facts (reverse unmarked))
+    (gemini-companion-shell--revert facts changes)
+    (gemini-companion-shell--announce session facts (length changes) lost)
+    (funcall answer nil)))
+
+(defun gemini-companion-shell--record (session facts change many)
   "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
-Return nil if it is no change of a text."
-  (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes] change)
+If MANY is non-nil, its contents were not sent.  Return nil if it is recorded,
+or is the user's; `lost' if it cannot be; or else a
+`gemini-companion-unmarked-file'."
+  (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes ,old ,new] change)
                (file (expand-file-name name (plist-get facts :root)))
+               (true-name (gemini-companion-text-true-name file))
                (before (gemini-companion-shell--content before))
-               (after (gemini-companion-shell--content after)))
-    (when (and (seq-every-p #'gemini-companion-shell--text-p (list before after))
-               (seq-every-p #'gemini-companion-shell--plain-p
-                            (list old-modes new-modes))
-               (not (equal before after)))
+               (after (gemini-companion-shell--content after))
+               (unmarked (gemini-companion-unmarked-file
+                          name old new old-modes new-modes)))
+    (cond
+     ((memq 'unknown (list before after)) 'lost)
+     ((or many
+          (equal before after)
+          (not (seq-every-p #'gemini-companion-shell--text-p (list before after)))
+          (not (seq-every-p #'gemini-companion-shell--plain-p
+                            (list old-modes new-modes))))
+      (if (assoc true-name gemini-companion-shell--saves) 'lost unmarked))
+     (t
       (pcase-dolist (`(,old . ,new)
-                     (gemini-companion-shell--steps
-                      (gemini-companion-text-true-name file) before after))
+                     (gemini-companion-shell--steps true-name before after))
         (gemini-companion-file-state-record-bytes
          session file old new (plist-get facts :command)
-         (logand old-modes #o777)))
-      (gemini-companion-revert file)
-      t)))
+         :modes (logand old-modes #o777)
+         :made (mapcar (lambda (name)
+                         (gemini-companion-text-true-name
+                          (expand-file-name name (plist-get facts :root))))
+                       (plist-get facts :made))))
+      (unless (or (= old-modes new-modes) (memq 0 (list old-modes new-modes)))
+        (gemini-companion-unmarked-file name nil nil old-modes new-modes))))))
+
+(defun gemini-companion-shell--record-unmarked (session facts files)
+  "Record that SESSION has written FILES, `gemini-companion-unmarked-file's.
+FACTS are those of `gemini-companion-shell-wrote'."
+  (pcase-let (((map :root :snapshots :environ :left-out :command) facts))
+    (when (or files left-out)
+      (gemini-companion-file-state-record-unmarked
+       session
+       (gemini-companion-unmarked-make root files snapshots environ left-out)
+       command))))
+
+(defun gemini-companion-shell--revert (facts changes)
+  "Revert the buffers that visit the files of CHANGES below the root of FACTS."
+  (let ((names (make-hash-table :test 'equal)))
+    (seq-doseq (change changes)
+      (puthash (gemini-companion-text-true-name
+                (expand-file-name (aref change 0) (plist-get facts :root)))
+               t names))
+    (dolist (buffer (buffer-list))
+      (when-let* ((file (buffer-local-value 'buffer-file-truename buffer))
+                  ((gethash (expand-file-name file) names)))
+        (gemini-companion-revert (buffer-file-name buffer))))))
 
 (defun gemini-companion-shell--content (content)
   "Return the bytes in the file CONTENT, which is deleted, or nil or `unknown'."
@@ -189,11 +264,11 @@ Return nil if it is no change of a text."
   "Return non-nil if MODES are those of a regular file in git, or 0."
   (memq modes '(#o100644 #o100755 0)))
 
-(defun gemini-companion-shell--announce (session facts count left-out)
+(defun gemini-companion-shell--announce (session facts count lost)
   "Display what SESSION has written that is not recorded, by FACTS.
-COUNT is the number of files whose contents have arrived, and LEFT-OUT are names
-of files that are not recorded, relative to the root."
-  (when-let* ((text (gemini-companion-shell--unrecorded facts count left-out)))
+COUNT is the number of files whose names have arrived, and LOST are names of
+files that are not recorded, relative to the root."
+  (when-let* ((text (gemini-companion-shell--unrecorded facts count lost)))
     (gemini-companion-idle-announce
      (format "%s (%s): %s"
              (gemini-companion-session-title session)
@@ -209,18 +284,18 @@ of files that are not recorded, relative to the root."
           problem)
     (and (not (equal problem previous)) problem)))
 
-(defun gemini-companion-shell--unrecorded (facts count left-out)
+(defun gemini-companion-shell--unrecorded (facts count lost)
   "Return which writes are not recorded, or nil.
-For FACTS, COUNT and LEFT-OUT, see `gemini-companion-shell--announce'."
+For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
   (pcase-let (((map (:count written) :by-git) facts)
               (problem (gemini-companion-shell--new-problem facts)))
     (cond (problem
            (format "what it wrote is not recorded: %s" problem))
           ((< count written)
            (format "%d files written, too many to record" written))
-          (left-out
-           (format "not recorded, as not a text or too large: %s"
-                   (string-join left-out ", ")))
+          (lost
+           (format "not recorded, as saved or committed meanwhile: %s"
+                   (string-join lost ", ")))
           ((< 0 by-git)
            (format "%d files changed by git to another commit" by-git)))))
 
@@ -230,7 +305,8 @@ For FACTS, COUNT and LEFT-OUT, see `gemini-companion-shell--announce'."
   "Record what Emacs writes while a tool of a CLI is running."
   '((before-save-hook gemini-companion-shell--before-save 100)
     (after-save-hook gemini-companion-shell--after-save -100)
-    (gemini-companion-watch-writing-functions gemini-companion-shell--writing 0)))
+    (gemini-companion-watch-writing-functions gemini-companion-shell--writing 0)
+    (gemini-companion-edit-functions gemini-companion-shell--edited)))
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'shell)) _directory)
   "Return a finding for each project in which what commands write is not seen."
@@ -243,6 +319,8 @@ For FACTS, COUNT and LEFT-OUT, see `gemini-companion-shell--announce'."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'shell)))
   "Forget what Emacs has saved."
+  (cancel-function-timers #'gemini-companion-shell--check)
+  (cancel-function-timers #'gemini-companion-shell--wrote)
   (setq gemini-companion-shell--problems nil)
   (gemini-companion-shell-called nil))
 

@@ -680,8 +680,8 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
             (let ((client (plist-get facts :client)))
               (list :id (concat "?" client) :client client)))
         facts
-        (json-parse-string (car texts) :null-object nil :false-object 'unknown))
-       (funcall answer nil))
+        (json-parse-string (car texts) :null-object nil :false-object 'unknown)
+        answer))
       ('rename
        (if gemini-companion-context-paused
            (gemini-companion-tools--answer-unless-paused answer nil)

@@ -128,8 +128,9 @@ The arguments are those of `gemini-companion-changes-decided'.")
 
 (defun gemini-companion-changes-decided (kind record hunks &rest details)
   "Report that the user has decided on HUNKS of RECORD.
-KIND is `kept', `unkept', `undone' or `deleted', if the file was deleted; or
-`excluded' or `restored', for a hunk of a proposal.  RECORD is nil for an edit
+KIND is `kept', `unkept', `undone', `deleted' or `created', if the file was
+deleted or created; `unmarked', for an edit of several files; or `excluded' or
+`restored', for a hunk of a proposal.  RECORD is nil for an edit
 without a record, and for a proposal.  DETAILS are a plist: `:file', the file
 that was written or deleted, its bytes `:before' and `:after', its `:modes',
 the `:texts' of its buffer before and after, a cons, the `:edit' if that was
@@ -179,14 +180,23 @@ Return nil also if all of its changes were reviewed."
   "Return the buffer that has the present text of the file of RECORD, or nil.
 It visits the file.  If it has unsaved text, and the file was written since,
 the present text is that of the file: what the CLI has written is not undone,
-but not merged yet."
-  (when-let* ((buffer (gemini-companion-names-buffer
+but not merged yet.  A file that a CLI has deleted has no text."
+  (when-let* (((not (gemini-companion-changes-deleted-p record)))
+              (buffer (gemini-companion-names-buffer
                        (gemini-companion-changes-path record))))
     (with-current-buffer buffer
       (and (gemini-companion-names-visited-here-p
             (gemini-companion-changes-file-name record))
            (not (gemini-companion-revert-unmerged-p buffer))
            buffer))))
+
+(defun gemini-companion-changes-deleted-p (record)
+  "Return non-nil if a CLI has deleted the file of RECORD, and it is missing.
+Then its present text is empty, even if a buffer still has the text before."
+  (and (gemini-companion-edit-deleted-modes
+        (gemini-companion-changes-file-edit record))
+       (null (gemini-companion-text-attributes
+              (gemini-companion-changes-path record)))))
 
 (defun gemini-companion-changes-path (record)
   "Return the name of the file of RECORD: that of its last edit, or the new one."
@@ -197,9 +207,7 @@ but not merged yet."
 
 (defun gemini-companion-changes--follow (edit event)
   "Record what EDIT has written, if that is the EVENT, and update its changes."
-  (when (and (eq event 'written)
-             ;; A deleted file has no lines to mark.
-             (null (gemini-companion-edit-deleted-modes edit)))
+  (when (eq event 'written)
     (setq gemini-companion-changes--unrecorded
           (append (remq edit gemini-companion-changes--unrecorded) (list edit)))
     (gemini-companion-changes--record-all)))
@@ -273,7 +281,8 @@ A CLI may report a write that Emacs has already found in the file."
                     (gemini-companion-changes--lines-after
                      lines-before edit old (or written accepted)
                      (and reviewed accepted) (seq-mapcat #'cdr shown))))
-        (unless lines-before
+        ;; A CLI may have deleted the file, and makes it again.
+        (when (or (null lines-before) (gemini-companion-edit-new-p edit))
           (setf (gemini-companion-changes-file-new record)
                 (gemini-companion-edit-new-p edit)))
         (setf (gemini-companion-changes-file-edit record) edit
@@ -633,12 +642,14 @@ Return nil if the file is missing or unreadable."
   "Return the content that the file of RECORD has, or nil if it cannot be read.
 See `gemini-companion-changes-content-with'."
   (let ((path (gemini-companion-changes-path record)))
-    (and (equal (gemini-companion-changes-file-name record)
-                (gemini-companion-text-true-name path))
-         (gemini-companion-edit-texts-keepable-p path)
-         (ignore-error file-error
-           (gemini-companion-changes-content-with
-            record (gemini-companion-text-bytes path))))))
+    (cond ((gemini-companion-changes-deleted-p record)
+           (gemini-companion-content-unread "" nil))
+          ((and (equal (gemini-companion-changes-file-name record)
+                       (gemini-companion-text-true-name path))
+                (gemini-companion-edit-texts-keepable-p path))
+           (ignore-error file-error
+             (gemini-companion-changes-content-with
+              record (gemini-companion-text-bytes path)))))))
 
 (defun gemini-companion-changes-content-with (record bytes)
   "Return the content of the file of RECORD when it has BYTES.
@@ -712,6 +723,12 @@ buffer of the file, or else in the file.  Return nil if that is unknown."
          (new (gemini-companion-edit-new-p edit))
          (undone (and seen (gemini-companion-changes--undone write seen))))
     (cond
+     ((gemini-companion-edit-deleted-modes edit)
+      (if (or (eq undone 'all)
+              ;; The file was empty.
+              (and exists (null (gemini-companion-changes--write-hunks write))))
+          (cons 'reverted all)
+        '(written)))
      ((not exists)
       (cond (new '(deleted))
             ((seq-some (lambda (other)

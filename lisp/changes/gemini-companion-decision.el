@@ -306,6 +306,15 @@ arguments of `gemini-companion-changes-decided'."
        (unless record
          (gemini-companion-file-state-set-reverted edit 'deleted)))
      t)
+    ('unmarked
+     (gemini-companion-undo-unmarked edit (not back)))
+    ('created
+     (if back
+         (gemini-companion-undo-delete file after record hunks t)
+       (gemini-companion-undo-create file after modes record hunks t))
+     (unless record
+       (gemini-companion-file-state-set-reverted edit (if back 'written 'reverted)))
+     t)
     ((or 'kept 'unkept)
      (gemini-companion-decision--set-kept record hunks
                                           (eq (null back) (eq kind 'kept))))

@@ -87,6 +87,9 @@ For the value, see `gemini-companion-changes-see'."
          (unsaved (gemini-companion-revert-unsaved file)))
     (when-let*
         ((why (cond
+               ((gemini-companion-edit-unmarked edit)
+                (and (eq 'reverted (gemini-companion-edit-file-state edit))
+                     "already undone"))
                ((gemini-companion-edit-deleted-modes edit)
                 (and (gemini-companion-text-attributes file)
                      "exists again; nothing to undo"))
@@ -114,7 +117,7 @@ For the value, see `gemini-companion-changes-see'."
                 "was new and has changed since; delete it by hand")
                (unsaved (gemini-companion-revert-blocked-reason unsaved)))))
       (user-error "%s %s" (gemini-companion-edit-name edit) why))
-    (when-let* (((null unsaved))
+    (when-let* (((null (or unsaved (gemini-companion-edit-unmarked edit))))
                 (reason (gemini-companion-names-unwritable-reason file)))
       (user-error "%s" reason))))
 
@@ -500,12 +503,43 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
       (widen))
     (goto-char position)))
 
-(defun gemini-companion-undo-create (file bytes modes record hunks)
+(defun gemini-companion-undo-in-deleted (record changes)
+  "Undo CHANGES of RECORD, whose file a CLI has deleted: create the file."
+  (let* ((hunks (gemini-companion-undo--hunks changes))
+         (edit (gemini-companion-changes-file-edit record))
+         (file (gemini-companion-changes-path record))
+         (modes (gemini-companion-edit-deleted-modes edit))
+         (bytes (gemini-companion-undo--bytes-of-lines
+                 record (gemini-companion-lines-without changes []))))
+    (gemini-companion-undo-create file bytes modes record hunks t)
+    (run-hook-with-args 'gemini-companion-changes-undo-functions record changes [])
+    (gemini-companion-changes-decided 'created record hunks
+                                      :file file :after bytes :modes modes)))
+
+(defun gemini-companion-undo--bytes-of-lines (record lines)
+  "Return the bytes of LINES, a vector, in the file of RECORD, which is missing.
+They are those that an edit has found there, or else in the format that the last
+edit has found."
+  (or (seq-some
+       (lambda (edit)
+         (when-let* ((bytes (gemini-companion-edit-bytes-before edit))
+                     ((equal lines (gemini-companion-changes-lines-of-content
+                                    (gemini-companion-edit-content edit)))))
+           bytes))
+       (gemini-companion-changes-file-edits record))
+      (gemini-companion-content-bytes
+       (gemini-companion-content-of-lines
+        lines (gemini-companion-content-format
+               (gemini-companion-edit-content
+                (gemini-companion-changes-file-edit record)))))))
+
+(defun gemini-companion-undo-create (file bytes modes record hunks &optional undone)
   "Create FILE again, which undoing HUNKS of RECORD has deleted.
 It gets BYTES and MODES; its directory is created if it is missing.  RECORD may
-be nil.  If FILE exists again, signal an error."
+be nil.  If UNDONE is non-nil, HUNKS have deleted FILE, and are undone.  If FILE
+exists again, signal an error."
   (when (gemini-companion-text-attributes file)
-    (user-error "%s exists again; nothing taken back" (gemini-companion-label-file file)))
+    (user-error "%s exists again; not changed" (gemini-companion-label-file file)))
   (when (gemini-companion-names-of-copy file)
     (user-error "%s is on another host; ask its CLI to write it again"
                 (gemini-companion-label-file file)))
@@ -513,17 +547,19 @@ be nil.  If FILE exists again, signal an error."
   (gemini-companion-watch-writing file
     (gemini-companion-text-write file bytes)
     (set-file-modes file modes))
+  (gemini-companion-revert file)
   (when record
-    (gemini-companion-changes-set-undone record hunks nil)))
+    (gemini-companion-changes-set-undone record hunks undone)))
 
-(defun gemini-companion-undo-delete (file bytes record hunks)
+(defun gemini-companion-undo-delete (file bytes record hunks &optional restored)
   "Delete FILE, which has BYTES, as its CLI has made it, and kill its buffer.
-HUNKS of RECORD are undone by that; it may be nil.  If FILE or its buffer has
-another text, signal an error."
+HUNKS of RECORD are undone by that; it may be nil.  If RESTORED is non-nil,
+they had deleted FILE, and are restored.  If FILE or its buffer has another
+text, signal an error."
   (unless (and (gemini-companion-edit-texts-keepable-p file)
                (equal bytes (gemini-companion-text-bytes file))
                (null (gemini-companion-revert-unsaved file)))
-    (user-error "%s was new and has changed since; delete it by hand"
+    (user-error "%s has changed since; delete it by hand"
                 (gemini-companion-label-file file)))
   (let ((modes (file-modes file))
         (buffer (gemini-companion-names-buffer file)))
@@ -532,7 +568,7 @@ another text, signal an error."
       (gemini-companion-windows-at-once
         (kill-buffer buffer)))
     (when record
-      (gemini-companion-changes-set-undone record hunks t))
+      (gemini-companion-changes-set-undone record hunks (not restored)))
     (gemini-companion-changes-decided 'deleted record hunks
                                       :file file :before bytes :modes modes)))
 
@@ -600,19 +636,48 @@ is remote, and later call DONE with nil, or with the problem.
 
 Ask if others have changed lines of the edit; after a yes, only the buffer
 is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
-  (if (gemini-companion-edit-deleted-modes edit)
-      (gemini-companion-undo--deletion edit done)
-    (gemini-companion-undo--lines-or-bytes edit hunk done)))
+  (cond ((gemini-companion-edit-unmarked edit)
+         (gemini-companion-undo-check edit)
+         (prog1 (gemini-companion-undo-unmarked edit t)
+           (gemini-companion-changes-decided 'unmarked nil nil :edit edit)
+           (when done
+             (funcall done nil))))
+        ((gemini-companion-edit-deleted-modes edit)
+         (gemini-companion-undo--deletion edit done))
+        (t
+         (gemini-companion-undo--lines-or-bytes edit hunk done))))
+
+(defun gemini-companion-undo-unmarked (edit undone)
+  "Undo EDIT, of several files without marks, if UNDONE, or restore it.
+Return a message.  If no file can be changed, signal an error."
+  (pcase-let* ((unmarked (gemini-companion-edit-unmarked edit))
+               (`(,count ,problems)
+                (gemini-companion-unmarked-set-undone unmarked undone))
+               (problems (if (nthcdr 3 problems)
+                             (append (seq-take problems 3)
+                                     (list (format "and %d more"
+                                                   (- (length problems) 3))))
+                           problems)))
+    (when (= 0 count)
+      (user-error "Nothing changed: %s" (string-join problems "; ")))
+    (gemini-companion-file-state-set-reverted edit (if undone 'reverted 'written))
+    (message (concat (if undone "Undid " "Restored ")
+                     (ngettext "%d file" "%d files" count) "%s")
+             count (mapconcat (apply-partially #'concat "; ") problems ""))))
 
 (defun gemini-companion-undo--deletion (edit done)
   "Create the file that EDIT has deleted; return a message.
 For DONE, see `gemini-companion-undo-edit'."
   (gemini-companion-undo-check edit)
-  (gemini-companion-undo-create (gemini-companion-edit-file edit)
-                                (gemini-companion-edit-bytes-before edit)
-                                (gemini-companion-edit-deleted-modes edit)
-                                nil nil)
-  (gemini-companion-file-state-set-reverted edit 'reverted)
+  (pcase-let ((`(,record . ,hunks) (gemini-companion-changes-of edit))
+              (file (gemini-companion-edit-file edit))
+              (bytes (gemini-companion-edit-bytes-before edit))
+              (modes (gemini-companion-edit-deleted-modes edit)))
+    (gemini-companion-undo-create file bytes modes record hunks t)
+    (unless record
+      (gemini-companion-file-state-set-reverted edit 'reverted))
+    (gemini-companion-changes-decided 'created record hunks
+                                      :edit edit :file file :after bytes :modes modes))
   (when done
     (funcall done nil))
   (format "%s was created again" (gemini-companion-edit-name edit)))

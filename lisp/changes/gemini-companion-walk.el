@@ -236,7 +236,10 @@ list of the record, the change, and a text about files that were skipped."
                               (string-join (nreverse skipped))))))
            (seq-filter #'gemini-companion-changes-file-known
                        (or others (gemini-companion-walk--others here back))))
-          (user-error "No changes of a CLI are left%s"
+          (user-error "%s%s"
+                      (if (gemini-companion-changes-left)
+                          "No other changes in a file"
+                        "No changes of a CLI are left")
                       (string-join (nreverse skipped)))))))
 
 (defun gemini-companion-walk--others (here &optional back)
@@ -254,7 +257,7 @@ If the file cannot be visited, return the reason, a verb phrase."
   (let ((file (gemini-companion-changes-path record)))
     (or (gemini-companion-text-unreadable-reason file)
         (if (null (gemini-companion-text-attributes file))
-            "was deleted or renamed"
+            (gemini-companion-walk--missing record)
           (with-current-buffer (gemini-companion-revert-visit file)
             (cond ((not (gemini-companion-names-visited-here-p
                          (gemini-companion-changes-file-name record)))
@@ -263,12 +266,22 @@ If the file cannot be visited, return the reason, a verb phrase."
                    (gemini-companion-revert-blocked-reason (current-buffer)))
                   (t (gemini-companion-changes-update record))))))))
 
+(defun gemini-companion-walk--missing (record)
+  "Return what became of the file of RECORD, which is missing, a verb phrase."
+  (if (gemini-companion-changes-deleted-p record)
+      (substitute-command-keys
+       "was deleted; \\[gemini-companion-turn-page] shows its text")
+    "was deleted or renamed"))
+
 (defun gemini-companion-walk--update (record)
   "Update and return the changes of RECORD, whose file no buffer visits.
 If there is no such file, return the reason, a verb phrase."
   (let ((file (gemini-companion-changes-path record)))
     (cond ((gemini-companion-text-unreadable-reason file))
-          ((null (gemini-companion-text-attributes file)) "was deleted or renamed")
+          ((gemini-companion-changes-deleted-p record)
+           (gemini-companion-changes-update record))
+          ((null (gemini-companion-text-attributes file))
+           (gemini-companion-walk--missing record))
           ((not (equal (gemini-companion-changes-file-name record)
                        (gemini-companion-text-true-name file)))
            "is another file now")
@@ -543,7 +556,10 @@ changes of which only some edits do."
   "Report WHAT was done, and go to the next change, if there is one.
 OTHERS are the records of the next files; this file may have no record now."
   (if (gemini-companion-changes-left)
-      (gemini-companion-walk--go nil 'at others (concat what "; "))
+      (condition-case problem
+          (gemini-companion-walk--go nil 'at others (concat what "; "))
+        (user-error
+         (message "%s; %s" what (error-message-string problem))))
     (gemini-companion-walk--end-soon)
     (message "%s; no changes are left" what)))
 
@@ -695,7 +711,8 @@ A single change is on the screen: then do not ask.  For BY, see
   "Signal an error unless the changes of GROUP are those that the user has seen.
 For SEVERAL, see `gemini-companion-walk--check-group'."
   (pcase-let ((`(,record . ,changes) group))
-    (pcase (if (and several (null (gemini-companion-changes-buffer record)))
+    (pcase (if (and (or several (gemini-companion-changes-deleted-p record))
+                    (null (gemini-companion-changes-buffer record)))
                (gemini-companion-walk--update record)
              (gemini-companion-walk--visit record))
       ((and why (pred stringp))
@@ -715,8 +732,15 @@ For SEVERAL, see `gemini-companion-walk--check-group'."
 Undo only OWN, a list of changes: the part of CHANGES to undo.  AGREED is as for
 `gemini-companion-walk-undo-groups'.  SEVERAL is non-nil if this is one of
 several files.  Return what was done."
-  (if (gemini-companion-walk--all-new-p record own)
-      (gemini-companion-walk--delete record agreed)
+  (cond
+   ((gemini-companion-walk--all-new-p record own)
+    (gemini-companion-walk--delete record agreed))
+   ((gemini-companion-changes-deleted-p record)
+    (gemini-companion-undo-in-deleted record own)
+    (format "Created %s again"
+            (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
+                                        'plain)))
+   (t
     (let ((saved (or (and several
                           (null (gemini-companion-changes-buffer record))
                           (gemini-companion-undo-in-file record own))
@@ -729,7 +753,7 @@ several files.  Return what was done."
               (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                           'plain)
               (if (eq own changes) "" "; changes of other turns there remain")
-              (if saved "" ", not saved")))))
+              (if saved "" ", not saved"))))))
 
 (defun gemini-companion-walk--all-new-p (record changes)
   "Return non-nil if nothing would be left of RECORD's file without CHANGES.

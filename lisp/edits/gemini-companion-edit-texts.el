@@ -74,6 +74,21 @@ such as its proposal."
                         (gemini-companion-coding-of-file
                          (gemini-companion-edit-file edit) bytes))))))
 
+(defun gemini-companion-edit-texts-content-unread (edit before after)
+  "Return the content of EDIT's file that had BEFORE, of which no CLI has read it.
+A command has made AFTER of it; both are bytes, or nil without a file.  All that
+is not UTF-8 is decoded as Emacs decodes it."
+  (let ((other (seq-find (lambda (bytes)
+                           (and bytes (not (gemini-companion-coding-utf-8-p bytes))))
+                         (list before after))))
+    (gemini-companion-content-make
+     :bytes (or before 'none)
+     :coding (if other
+                 (or (gemini-companion-edit-texts--coding-of-buffer edit)
+                     (gemini-companion-coding-of-file
+                      (gemini-companion-edit-file edit) other))
+               'utf-8-unix))))
+
 (defun gemini-companion-edit-texts-with (edit bytes)
   "Return the content of the file of EDIT when it has BYTES.
 It is read as before EDIT, see `gemini-companion-content-with'."

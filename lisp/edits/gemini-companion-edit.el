@@ -30,6 +30,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
+(require 'gemini-companion-unmarked)
 (require 'gemini-companion-view)
 
 ;;;; Customization
@@ -125,6 +126,8 @@ first, `gemini-companion-comment's.  `comment' owns them.")
 nil for an edit of the CLI.")
   (deleted-modes nil :documentation "The modes of its file if it has deleted the
 file, or nil.")
+  (unmarked nil :documentation "A `gemini-companion-unmarked' if it is of several
+files, without marks, and FILE is their root; or nil.")
   (undone nil :documentation "The hunks that were reverted, in order.")
   (unsaved-proposal nil :documentation "Cons of a time and a text that was not
 written, for `gemini-companion-last-proposal'."))
@@ -331,9 +334,11 @@ the true name of the file that EDIT was for."
 (defun gemini-companion-edit-name (edit &optional plain)
   "Return the name of the file of EDIT for the user.
 With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
-  (gemini-companion-label-file (gemini-companion-edit-path edit)
-                               (gemini-companion-edit-session edit)
-                               plain))
+  (if-let* ((unmarked (gemini-companion-edit-unmarked edit)))
+      (gemini-companion-unmarked-label unmarked)
+    (gemini-companion-label-file (gemini-companion-edit-path edit)
+                                 (gemini-companion-edit-session edit)
+                                 plain)))
 
 (defun gemini-companion-edit-title (edit)
   "Return the title of the CLI of EDIT, such as \"Gemini CLI\"."

@@ -401,6 +401,8 @@ reported and written."
                   (gemini-companion-file-state--record-new session file before
                                                            after))))
     (setf (gemini-companion-edit-reported edit) t
+          ;; A snapshot may have seen the write of the tool before its report.
+          (gemini-companion-edit-command edit) nil
           (gemini-companion-edit-file-state edit) 'written)
     (unless (gemini-companion-edit-format edit)
       (gemini-companion-edit-texts-record-format edit))
@@ -413,17 +415,25 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
    (lambda (edit)
      (and (gemini-companion-edit-texts-same-p
            after (gemini-companion-edit-text edit))
-          (if (gemini-companion-edit-written-p edit)
-              ;; Compare no turns: the report of the prompt may have been lost.
-              (not (gemini-companion-edit-reported edit))
-            (and (gemini-companion-file-state--in-turn-p edit session)
-                 (gemini-companion-edit-known-p edit)
-                 (gemini-companion-edit-texts-same-p
-                  (or before "")
-                  (if (gemini-companion-edit-texts-removed-p edit)
-                      ""
-                    (gemini-companion-edit-texts-before edit)))))))
+          (cond ((not (gemini-companion-edit-written-p edit))
+                 (gemini-companion-file-state--begins-with-p edit session before))
+                ((gemini-companion-edit-reported edit)
+                 nil)
+                ((gemini-companion-edit-command edit)
+                 (gemini-companion-file-state--begins-with-p edit session before))
+                ;; Compare no turns: the report of the prompt may have been lost.
+                (t))))
    (gemini-companion-edits-of-file (gemini-companion-text-true-name file))))
+
+(defun gemini-companion-file-state--begins-with-p (edit session before)
+  "Return non-nil if EDIT is of the turn of SESSION, and its file had BEFORE."
+  (and (gemini-companion-file-state--in-turn-p edit session)
+       (gemini-companion-edit-known-p edit)
+       (gemini-companion-edit-texts-same-p
+        (or before "")
+        (if (gemini-companion-edit-texts-removed-p edit)
+            ""
+          (gemini-companion-edit-texts-before edit)))))
 
 (defun gemini-companion-file-state--record-new (session file before after)
   "Record a new edit for a write that SESSION reports, and return the edit.
@@ -446,28 +456,51 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
     edit))
 
 ;; A snapshot has bytes, which no CLI has read.
-(defun gemini-companion-file-state-record-bytes
-    (session file before after command modes)
+(cl-defun gemini-companion-file-state-record-bytes
+    (session file before after command &key modes made)
   "Record that COMMAND of SESSION has made AFTER of BEFORE in FILE.
 BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
-deleted, which had MODES.  Do nothing if an edit has reported that write."
+deleted, which had MODES.  MADE are the names of new directories.  Do nothing if
+an edit has reported that write."
   (unless (gemini-companion-file-state--reported-p file after)
     (let* ((edit (gemini-companion-edit-make
                   :id (gensym) :session session :file file :command command
-                  :decision 'unreviewed :reported t :file-state 'written
+                  :decision 'unreviewed :file-state 'written
                   :deleted-modes (and (null after) modes)))
-           (content (gemini-companion-edit-texts-content
-                     edit (or before 'none)
-                     (decode-coding-string (or after "") 'utf-8-unix)))
+           (content (gemini-companion-edit-texts-content-unread edit before after))
            (text (decode-coding-string (or after "")
                                        (gemini-companion-content-coding content))))
       (setf (gemini-companion-edit-content edit) content
             (gemini-companion-edit-proposed edit) text
-            (gemini-companion-edit-after edit) text)
+            (gemini-companion-edit-after edit) text
+            (gemini-companion-edit-missing-directories edit)
+            (gemini-companion-file-state--made edit made))
       (gemini-companion-edit-add edit)
       (when after
         (gemini-companion-edit-texts-record-format edit))
       (gemini-companion-edit-notify edit 'written))))
+
+(defun gemini-companion-file-state--made (edit made)
+  "Return the directories of the new file of EDIT that are in MADE, a sequence.
+They are true names, the innermost first."
+  (let ((made (mapcar #'file-name-as-directory made))
+        (directory (file-name-directory (gemini-companion-edit-true-name edit)))
+        (names nil))
+    (while (and (gemini-companion-edit-new-p edit)
+                (member directory made))
+      (push directory names)
+      (setq directory (file-name-directory (directory-file-name directory))))
+    (nreverse names)))
+
+(defun gemini-companion-file-state-record-unmarked (session unmarked command)
+  "Record that COMMAND of SESSION has written the files of UNMARKED."
+  (let ((edit (gemini-companion-edit-make
+               :id (gensym) :session session :command command
+               :file (gemini-companion-unmarked-root unmarked) :unmarked unmarked
+               :content (gemini-companion-content-make :bytes 'unknown)
+               :decision 'unreviewed :reported t :file-state 'written)))
+    (gemini-companion-edit-add edit)
+    (gemini-companion-edit-notify edit 'written)))
 
 (defun gemini-companion-file-state--reported-p (file bytes)
   "Return non-nil if the last edit of FILE was written, and has made BYTES."

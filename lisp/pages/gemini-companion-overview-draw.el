@@ -154,9 +154,9 @@ RIGHT is at the right edge."
     ((guard (eq 'unwritten (gemini-companion-edit-file-state edit))) "unwritten")
     ('automatic "auto")
     ('accepted (if (gemini-companion-overview-draw--edited-p edit) "edited" "accepted"))
-    ('unreviewed "unasked")
+    ('unreviewed "written")
     ('rejected (if (eq 'unreviewed (gemini-companion-edit-status edit))
-                   "unasked"
+                   "written"
                  "rejected"))
     (_ (if (eq 'accepted (gemini-companion-edit-status edit)) "accepted" "closed"))))
 
@@ -192,6 +192,7 @@ RIGHT is at the right edge."
      ((member (gemini-companion-overview-draw-state edit) '("rejected" "closed"
                                                             "unwritten"))
       "")
+     ((gemini-companion-overview-row-unmarked row) "not marked")
      ((not (gemini-companion-text-attributes (gemini-companion-overview-row-path row)))
       "")
      ((not (gemini-companion-edit-known-p edit)) "not recorded")
@@ -235,7 +236,8 @@ A line is counted once, in the newest turn that has written it."
             (cl-incf added (if undone
                                (length (gemini-companion-record-decided-with change))
                              now)))))
-       ((gemini-companion-overview-draw--elsewhere-p row))
+       ((or (gemini-companion-overview-row-unmarked row)
+            (gemini-companion-overview-draw--elsewhere-p row)))
        (t
         (condition-case nil
             (let ((edit (gemini-companion-overview-row-edit row)))
@@ -409,6 +411,13 @@ Large numbers of lines leave less room after STATE."
             lines "  ")))
 
 (defun gemini-companion-overview-draw--name (row)
+  "Return the name of the file of ROW, and a list of warnings about it."
+  (if-let* ((edit (gemini-companion-overview-row-edit row))
+            ((gemini-companion-edit-unmarked edit)))
+      (list (propertize (gemini-companion-edit-name edit) 'face 'bold))
+    (gemini-companion-overview-draw--name-of-file row)))
+
+(defun gemini-companion-overview-draw--name-of-file (row)
   "Return the name of the file of ROW, and a list of warnings about it."
   (let* ((location (gemini-companion-label-location
                     (gemini-companion-overview-row-path row)
@@ -589,6 +598,8 @@ omitted."
      ;; Nobody has reviewed that.
      ((member "not recorded" words)
       (propertize "not recorded" 'face 'gemini-companion-file-remark))
+     ((member "not marked" words)
+      (gemini-companion-overview-draw--shadow "not marked"))
      ((and files (null words))
       (gemini-companion-overview-draw--shadow
        (gemini-companion-overview-draw--newer-turn
@@ -646,7 +657,7 @@ omitted."
      width
      (concat before
              (gemini-companion-overview-draw--columns
-              state (if (member state '("unasked" "unwritten")) 'warning 'shadow)
+              state (if (member state '("written" "unwritten")) 'warning 'shadow)
               (gemini-companion-overview-draw--lines-of-file row)))
      name
      :flexible (gemini-companion-overview-draw--joined
@@ -711,7 +722,7 @@ omitted."
        (gemini-companion-overview-draw--partly-undone row)
        (gemini-companion-overview-draw--also row)
        (and (gemini-companion-edit-command edit)
-            (concat "written by "
+            (concat "by "
                     (gemini-companion-edit-command-text
                      (gemini-companion-edit-command edit))))
        (gemini-companion-edit-problem edit)
@@ -825,6 +836,8 @@ UNFOLDED are the folds whose lines are shown."
      (format "    %s\n" (gemini-companion-overview-row-problem row)))
     ((guard (gemini-companion-overview-draw--recorded-p row))
      (gemini-companion-overview-draw--diff row unfolded))
+    ((guard (gemini-companion-overview-row-unmarked row))
+     (gemini-companion-unmarked-text (gemini-companion-overview-row-unmarked row)))
     (_ (gemini-companion-overview-draw--diff-of-edit row unfolded))))
 
 (defun gemini-companion-overview-draw--recorded-p (row)

@@ -299,6 +299,10 @@ A file that was deleted, or is not in UTF-8, has no record."
          (eq 'unreviewed (gemini-companion-edit-decision edit))
          (eq 'written (gemini-companion-edit-file-state edit)))))
 
+(defun gemini-companion-overview-row-unmarked (row)
+  "Return the `gemini-companion-unmarked' of ROW, a file, or nil."
+  (gemini-companion-edit-unmarked (gemini-companion-overview-row-edit row)))
+
 (defun gemini-companion-overview-row--reviewed (session turn files)
   "Return the row of FILES, rows of TURN of SESSION with nothing left."
   (dolist (row files)
@@ -309,12 +313,13 @@ A file that was deleted, or is not in UTF-8, has no record."
 
 (defun gemini-companion-overview-row--files (session turn edits)
   "Return the rows of the files of EDITS, those of TURN of SESSION that have ended.
-Edits that were not written have a row each."
+Edits that were not written, or are of several files, have a row each."
   (let ((groups nil))
     (dolist (edit edits)
       (let* ((record (gemini-companion-changes-with-edit edit))
              (written (gemini-companion-overview-row--written-p edit record))
              (name (and written
+                        (null (gemini-companion-edit-unmarked edit))
                         (if record
                             (gemini-companion-changes-file-name record)
                           (gemini-companion-edit-true-name edit))))

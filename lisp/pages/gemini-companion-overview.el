@@ -778,6 +778,8 @@ If one of them cannot be undone, none is."
     (gemini-companion-undo-check edit hunk)
     (when (y-or-n-p (format (cond (deleted "%s was deleted; create it again? ")
                                   (new "%s was new; delete it? ")
+                                  ((gemini-companion-edit-unmarked edit)
+                                   "Undo %s%s? ")
                                   (hunk "Undo this change of %s%s? ")
                                   (t "Undo the edit of %s%s? "))
                             (gemini-companion-edit-name edit)
@@ -785,7 +787,7 @@ If one of them cannot be undone, none is."
                                 " in its unsaved buffer"
                               ", and save")))
       ;; Visit the file before undoing, so that an undo in its buffer restores the edit.
-      (unless (or new deleted
+      (unless (or new deleted (gemini-companion-edit-unmarked edit)
                   ;; Visiting it may ask for a password.
                   (find-file-name-handler file 'insert-file-contents)
                   ;; Tramp would block Emacs.
@@ -1128,6 +1130,8 @@ to its first proposal; or to the file, in another window, at the line at point."
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ('proposal (gemini-companion-review-enter))
       ('cli (gemini-companion-overview--show-terminal row))
+      ((and 'file (guard (gemini-companion-overview-row-unmarked row)))
+       (gemini-companion-unmarked-show (gemini-companion-overview-row-unmarked row)))
       ((or 'turn 'reviewed)
        (if-let* ((file (seq-find #'gemini-companion-overview-row-left
                                  (gemini-companion-overview-row-files row))))

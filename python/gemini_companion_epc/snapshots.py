@@ -123,7 +123,9 @@ class Store:
         self.root = root
         self.directory = directory
         self.left_out: set[str] = set()
-        """Names of changed files that are too large, or cannot be read."""
+        """Names of files that have changed since the last snapshot, and are too large,
+        or cannot be read."""
+        self._skipped: dict[str, tuple[int, int]] = {}
         self._size = 0
         self._tree = ""
         self._alternates: dict[str, str] = {}
@@ -148,6 +150,12 @@ class Store:
         self._create()
 
     # Git
+
+    @property
+    def environ(self) -> Sequence[str]:
+        """The variables with which others read the store by git."""
+        environ = self._environ | self._alternates
+        return [f"{name}={value}" for name, value in environ.items()]
 
     def _git(
         self, *arguments: str, given: bytes = b"", sees_user: bool = True
@@ -299,7 +307,7 @@ class Store:
         kept: list[str] = []
         sizes: dict[str, int] = {}
         in_tree: dict[str, bool] = {"": True}
-        self.left_out.clear()
+        skipped: dict[str, tuple[int, int]] = {}
         for name in names:
             path = os.path.join(self.root, name)
             try:
@@ -308,7 +316,7 @@ class Store:
             except (FileNotFoundError, NotADirectoryError):
                 status = None
             except OSError:
-                self.left_out.add(name)
+                skipped[name] = 0, 0
                 continue
             if status is None or stat.S_ISDIR(status.st_mode):
                 gone.append(name)
@@ -318,7 +326,11 @@ class Store:
                 sizes[name] = status.st_size
                 kept.append(name)
             else:
-                self.left_out.add(name)
+                skipped[name] = status.st_mtime_ns, status.st_size
+        # What was so before the first snapshot is of nobody's call.
+        before = self._skipped if self._tree else skipped
+        self.left_out = {name for name, _ in skipped.items() - before.items()}
+        self._skipped = skipped
         copied = sizes.keys() - self._tracked()
         size = sum(sizes[name] for name in copied)
         if len(copied) > MOST_FILES or size > MOST_BYTES:
@@ -357,6 +369,21 @@ class Store:
             blobs = (_blob(old), _blob(new))
             changes.append(Change(os.fsdecode(name), *blobs, *modes))
         return changes
+
+    def new_directories(self, before: str, changes: Iterable[Change]) -> list[str]:
+        """Return the directories of new files of ``changes`` that ``before`` lacks."""
+        names: set[str] = set()
+        for change in changes:
+            parent = "" if change.before else os.path.dirname(change.path)
+            while parent:
+                names.add(parent)
+                parent = os.path.dirname(parent)
+        if not names:
+            return []
+        options = "--name-only", "-z", "-r", "-d", "--full-tree", "--"
+        tops = sorted(name for name in names if "/" not in name)
+        listed = self._git("ls-tree", *options, before, *tops).split(b"\0")
+        return sorted(names.difference(map(os.fsdecode, listed)))
 
     def write_blob(self, name: str, file: str) -> None:
         """Write the content of the blob ``name`` to the new ``file``."""

@@ -35,6 +35,8 @@ _threads = ThreadPoolExecutor(8, "snapshots")
 
 MOST_FILES = 20
 """Maximum number of files of one interval whose texts Emacs gets."""
+MOST_NAMES = 5_000
+"""Maximum number of files of one interval whose names Emacs gets."""
 LONGEST_NAME = 500
 """Maximum number of characters of a command, as Emacs shows it."""
 _MOST_LATE = 2
@@ -153,6 +155,7 @@ class Timeline:
         tree.git_problem = problem
         async with tree.lock:
             calls = [call for call in tree.running if not call.has_exited()]
+            before = tree.last
             changes, by_git = await self._changes(tree, step)
             is_quiet = not changes
             step.update(tree, is_quiet)
@@ -162,7 +165,7 @@ class Timeline:
             elif tree.last:
                 tree.late = 0
             if calls and (changes or by_git or tree.problem):
-                await self._report(tree, calls, step, changes, by_git)
+                await self._report(tree, calls, step, before, changes, by_git)
             if not any(each.running for each in self._trees.values()):
                 await self._tell({**step.cli, "open": False})
 
@@ -264,6 +267,7 @@ class Timeline:
         tree: _Tree,
         calls: Sequence[_Call],
         step: "_Step",
+        before: str,
         changes: Sequence[Change],
         by_git: int,
     ) -> None:
@@ -280,22 +284,28 @@ class Timeline:
             "by_git": by_git,
             "problem": tree.problem,
             "count": len(changes),
-            "left_out": sorted(tree.store.left_out)[:MOST_FILES] if tree.store else [],
         }
         rows: list[list[object]] = []
-        if tree.store is not None and len(changes) <= MOST_FILES:
-            rows = await _in_thread(self._rows, tree.store, changes)
+        if tree.store is not None:
+            facts["left_out"] = sorted(tree.store.left_out)[:MOST_FILES]
+            facts["snapshots"] = [before, tree.last]
+            facts["environ"] = tree.store.environ
+            if len(changes) <= MOST_NAMES:
+                rows = await _in_thread(self._rows, tree.store, changes)
+                new_directories = tree.store.new_directories
+                facts["made"] = await _in_thread(new_directories, before, changes)
         await self._ask("wrote", facts, json.dumps(rows))
 
     def _rows(self, store: Store, changes: Sequence[Change]) -> list[list[object]]:
         """Return what Emacs gets of ``changes``, with contents in private files.
 
         A content is the name of a file, which Emacs deletes, None without one, or False
-        if the user's git has deleted it.
+        if the user's git has deleted it.  If there are too many, all are None.
         """
+        is_many = len(changes) > MOST_FILES
 
         def content(blob: str) -> object:
-            if not blob:
+            if not blob or is_many:
                 return None
             try:
                 store.write_blob(blob, file := self._new_name())
@@ -310,6 +320,8 @@ class Timeline:
                 content(change.after),
                 change.mode_before,
                 change.mode_after,
+                change.before,
+                change.after,
             ]
             for change in changes
         ]

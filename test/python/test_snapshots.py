@@ -182,6 +182,8 @@ def test_kinds_of_files(tree: Tree) -> None:
     assert stat.S_ISLNK(modes["out"][1])
     # git lists no pipe.
     assert store.left_out == {"big"}
+    tree.take()
+    assert not store.left_out
 
 
 def test_nothing_behind_a_symbolic_link_is_read(tree: Tree) -> None:

@@ -52,8 +52,8 @@ class Emacs(StubEmacs):
             }
         assert kind == "wrote"
         rows = [
-            (path, self.take(before), self.take(after), *modes)
-            for path, before, after, *modes in given
+            (path, self.take(before), self.take(after), *others)
+            for path, before, after, *others in given
         ]
         self.wrote.append({**facts, "rows": rows})
         return {}
@@ -220,15 +220,48 @@ async def test_what_git_moves_is_a_number(scene: Scene) -> None:
     assert scene.emacs.wrote[-1]["by_git"] == 1
 
 
-async def test_many_files_are_a_number(
+async def test_of_many_files_are_only_the_names_and_what_reads_them(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timelines, "MOST_FILES", 1)
     await scene.begin("black .")
     scene.write(a="2", b="2")
     await scene.end("black .")
+    nothing = None, None
+    assert scene.emacs.last == ("black .", {"a": nothing, "b": nothing})
+    report = scene.emacs.wrote[-1]
+    assert report["count"] == 2
+    environ = dict(line.split("=", 1) for line in report["environ"])
+
+    def git(*arguments: str) -> bytes:
+        process = subprocess.run(
+            ["git", *arguments], check=True, capture_output=True, env=environ
+        )
+        return process.stdout
+
+    *_, before, after = report["rows"][0]
+    assert git("cat-file", "blob", before) == b"1"
+    assert git("cat-file", "blob", after) == b"2"
+    assert b"-1" in git("diff-tree", "-p", *report["snapshots"])
+    # There are limits even for these.
+    monkeypatch.setattr(timelines, "MOST_NAMES", 1)
+    await scene.begin("black .")
+    scene.write(a="3", b="3")
+    await scene.end("black .")
     assert scene.emacs.last == ("black .", {})
     assert scene.emacs.wrote[-1]["count"] == 2
+
+
+async def test_directories_that_the_call_has_made_are_named(scene: Scene) -> None:
+    (scene.root / "old").mkdir()
+    scene.write(**{"old/a": "1"})
+    await scene.begin("make")
+    for name in ("new/deep", "old/new"):
+        (scene.root / name).mkdir(parents=True)
+        scene.write(**{f"{name}/b": "2", f"{name}/c": "3"})
+    scene.write(**{"old/a": "2"})
+    await scene.end("make")
+    assert scene.emacs.wrote[-1]["made"] == ["new", "new/deep", "old/new"]
 
 
 async def test_cli_does_not_wait_for_a_slow_snapshot(

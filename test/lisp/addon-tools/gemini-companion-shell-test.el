@@ -4,6 +4,8 @@
 
 ;;; Code:
 
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-shell)
 
@@ -84,6 +86,108 @@
       (gemini-companion-test-wait (lambda () answer))
       (should (equal '(:shared (0) :hidden (1)) answer)))))
 
+(defun gemini-companion-shell-test-blob (content)
+  "Return the name of CONTENT, a string of bytes or nil, in git."
+  (gemini-companion-unmarked--hash content 40))
+
+(defun gemini-companion-shell-test-change (name before after &optional old new)
+  "Return what the server sends if NAME had BEFORE, and has AFTER now.
+Both are bytes or nil.  OLD and NEW are its modes as in git."
+  (cl-flet ((content (bytes)
+              (and bytes
+                   (let ((file (make-temp-file "content")))
+                     (gemini-companion-text-write file bytes)
+                     file)))
+            (modes (modes bytes)
+              (if bytes (or modes #o100644) 0)))
+    (vector name (content before) (content after)
+            (modes old before) (modes new after)
+            (gemini-companion-shell-test-blob before)
+            (gemini-companion-shell-test-blob after))))
+
+(defun gemini-companion-shell-test-wrote (session changes &rest facts)
+  "Let SESSION report CHANGES of the current directory with FACTS."
+  (let ((done nil))
+    (gemini-companion-shell-wrote
+     session
+     `(,@facts :root ,default-directory :command "make" :problem ""
+               :count ,(length changes) :by-git 0)
+     (vconcat changes)
+     (lambda (_) (setq done t)))
+    (gemini-companion-test-eventually done)))
+
+(defun gemini-companion-shell-test-edits ()
+  "Return the names and commands of the edits that are recorded here."
+  (mapcar (lambda (edit)
+            (cons (gemini-companion-edit-name edit 'plain)
+                  (gemini-companion-edit-command edit)))
+          (seq-filter (lambda (edit)
+                        (string-prefix-p default-directory
+                                         (gemini-companion-edit-file edit)))
+                      (gemini-companion-edits))))
+
+(ert-deftest gemini-companion-shell-line-of-latin-1-is-one-line ()
+  (gemini-companion-test-with-edits '(("a" "eins\nzwei\nl\351\n"))
+    (gemini-companion-shell-test-wrote
+     session (list (gemini-companion-shell-test-change
+                    "a" "eins\ntwo\nl\351\n" "eins\nzwei\nl\351\n")))
+    (should (equal "+1 −1"
+                   (substring-no-properties
+                    (gemini-companion-edit-hunks-lines (gemini-companion-edits)))))))
+
+(ert-deftest gemini-companion-shell-write-that-a-tool-reports-is-one-edit ()
+  ;; The report comes before or after the snapshot.
+  (dolist (first '(nil t))
+    (gemini-companion-test-with-edits '(("a" "two\n"))
+      (let ((report (lambda ()
+                      (gemini-companion-file-state-record
+                       session (expand-file-name "a") "one\n" "two\n"))))
+        (when first
+          (funcall report))
+        (gemini-companion-shell-test-wrote
+         session (list (gemini-companion-shell-test-change "a" "one\n" "two\n")))
+        (unless first
+          (funcall report))
+        (should (equal '(("a")) (gemini-companion-shell-test-edits)))))))
+
+(ert-deftest gemini-companion-shell-edits-are-left-out-of-what-tools-write ()
+  (gemini-companion-shell-test-with-file "1\n"
+    (gemini-companion-test-with-edits nil
+      (let ((file buffer-file-name))
+        (gemini-companion-shell-test-write "1\n2\n")
+        (gemini-companion-file-state-record session file "1\n" "1\n2\n")
+        (gemini-companion-shell-test-write "0\n1\n2\n")
+        (should (equal '(("1\n2\n" . "0\n1\n2\n"))
+                       (gemini-companion-shell-test-steps "1\n" "0\n1\n2\n")))))))
+
+(ert-deftest gemini-companion-shell-buffers-of-all-files-follow ()
+  (gemini-companion-test-with-edits '(("a" "1\n") ("b" "1\n"))
+    (dolist (name '("a" "b"))
+      (find-file name)
+      (gemini-companion-text-write (expand-file-name name) "2\n"))
+    ;; Many, or none of them a text.
+    (let ((gemini-companion-shell--most-texts 0))
+      (gemini-companion-shell-test-wrote
+       session (mapcar (lambda (name) (vector name nil nil #o100644 #o100644 "x" "y"))
+                       '("a" "b"))))
+    (dolist (name '("a" "b"))
+      (should (equal "2\n" (with-current-buffer name (buffer-string)))))
+    (should (equal '(("2 files" . "make")) (gemini-companion-shell-test-edits)))))
+
+(ert-deftest gemini-companion-shell-files-that-are-no-texts-are-one-edit ()
+  (gemini-companion-test-with-edits '(("a" "1\n") ("b" "\0") ("c" "") ("d" ""))
+    (gemini-companion-shell-test-wrote
+     session
+     (list (gemini-companion-shell-test-change "a" "" "1\n")
+           (gemini-companion-shell-test-change "b" nil "\0")
+           (gemini-companion-shell-test-change "c" "1" "1" nil #o100755)
+           (gemini-companion-shell-test-change "d" "c" "b" #o120000 #o120000)
+           (gemini-companion-shell-test-change "e" "1\n" "2\n" nil #o100755))
+     :left-out '("big"))
+    (should (equal '(("a" . "make") ("e" . "make")
+                     ("1 file, modes of 2 files, 1 link, 1 large file" . "make"))
+                   (gemini-companion-shell-test-edits)))))
+
 (ert-deftest gemini-companion-shell-what-is-not-recorded-is-said ()
   (cl-flet ((said (&rest facts)
               (gemini-companion-shell--unrecorded
@@ -101,7 +205,7 @@
     (should-not (findings))
     (should (equal "300 files written, too many to record" (said :count 300)))
     (should (equal "20 files changed by git to another commit" (said :by-git 20))))
-  (should (equal "not recorded, as not a text or too large: a.png"
+  (should (equal "not recorded, as saved or committed meanwhile: a.png"
                  (gemini-companion-shell--unrecorded
                   '(:problem "" :count 1 :by-git 0) 1 '("a.png")))))
 

@@ -379,21 +379,58 @@ since when a CLI waits: the name is longer."
     (with-current-buffer "a"
       (should (string-prefix-p "1\n" (buffer-string))))))
 
+(defun gemini-companion-overview-test-deletes (session name)
+  "Delete the file NAME as a command of SESSION does."
+  (let* ((file (expand-file-name name))
+         (bytes (gemini-companion-text-bytes file))
+         (modes (file-modes file)))
+    (delete-file file)
+    (gemini-companion-file-state-record-bytes session file bytes nil "rm b c"
+                                             :modes modes)))
+
+(ert-deftest gemini-companion-overview-deletion-is-a-change ()
+  (gemini-companion-overview-test-with '(("a" "1\n") ("d/b" "1\r\n2\r\n"))
+    (set-file-modes "d/b" #o751)
+    (gemini-companion-overview-test-turns session
+      ("First" ("a" "one\n") ("d/b" "1\nzwei\n")))
+    (cl-flet ((deleted-p ()
+                (not (file-exists-p "d/b"))))
+      (gemini-companion-overview-test-deletes session "d/b")
+      (delete-directory "d")
+      (should (= 2 (gemini-companion-test-left)))
+      (gemini-companion-turn-page)
+      (gemini-companion-overview-test-go-to " d/b  deleted .*1 left")
+      (gemini-companion-overview-test-keys "k")
+      (should (= 1 (gemini-companion-test-left)))
+      (should (deleted-p))
+      (gemini-companion-overview-test-keys "C-/")
+      (should (= 2 (gemini-companion-test-left)))
+      (gemini-companion-overview-test-go-to "-zwei\\|-2")
+      (should (equal "Created d/b again; 1 change is left"
+                     (gemini-companion-overview-test-keys "u")))
+      ;; As it was before the first edit.
+      (should (equal "1\r\n2\r\n" (gemini-companion-text-bytes "d/b")))
+      (should (= #o751 (file-modes "d/b")))
+      (should (= 1 (gemini-companion-test-left)))
+      (gemini-companion-overview-test-keys "C-/")
+      (should (deleted-p))
+      (should (= 2 (gemini-companion-test-left)))
+      (gemini-companion-overview-test-keys "C-?")
+      (should-not (deleted-p))
+      (should (= 1 (gemini-companion-test-left))))))
+
 (ert-deftest gemini-companion-overview-gathers-no-file-that-nobody-has-reviewed ()
-  (gemini-companion-overview-test-with '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
+  (gemini-companion-overview-test-with '(("a" "1\n") ("b" "\344\n") ("c" ""))
     (gemini-companion-overview-test-turns session
       ("First" ("a" "one\n")))
-    ;; They have no marks.
+    ;; They have no marks: one is not in UTF-8, the other one is empty.
     (dolist (name '("b" "c"))
-      (let ((file (expand-file-name name)))
-        (delete-file file)
-        (gemini-companion-file-state-record-bytes
-         session file "1\n" nil "rm b c" #o644)))
+      (gemini-companion-overview-test-deletes session name))
     (gemini-companion-turn-page)
     (let ((text (gemini-companion-test-text "*gemini*")))
       (should-not (string-search "reviewed" text))
       (dolist (name '("b" "c"))
-        (should (string-match-p (format " %s  deleted  written by `rm b c'" name)
+        (should (string-match-p (format " %s  deleted  by `rm b c'" name)
                                 text))))))
 
 (ert-deftest gemini-companion-overview-undoes-what-the-turn-of-a-row-did ()

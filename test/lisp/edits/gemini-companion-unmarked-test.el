@@ -1,0 +1,170 @@
+;;; gemini-companion-unmarked-test.el --- Tests of files without marks  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-test-helper)
+(require 'gemini-companion-unmarked)
+
+(defun gemini-companion-unmarked-test-git (&rest arguments)
+  "Return what git prints for ARGUMENTS in the store here."
+  (with-temp-buffer
+    (let ((process-environment (append (gemini-companion-unmarked-test-environ)
+                                       process-environment)))
+      (should (eql 0 (apply #'call-process "git" nil '(t nil) nil arguments))))
+    (string-trim (buffer-string))))
+
+(defun gemini-companion-unmarked-test-environ ()
+  "Return the variables of the store here."
+  (list (concat "GIT_DIR=" (expand-file-name ".store"))
+        (concat "GIT_WORK_TREE=" (expand-file-name "tree"))
+        "GIT_CONFIG_GLOBAL=/dev/null" "GIT_CONFIG_NOSYSTEM=1"))
+
+(defun gemini-companion-unmarked-test-snapshot ()
+  "Return the name of a tree with all files of the directory tree."
+  (gemini-companion-unmarked-test-git "add" "-A")
+  (gemini-companion-unmarked-test-git "write-tree"))
+
+(defun gemini-companion-unmarked-test-between (before after)
+  "Return the `gemini-companion-unmarked' between two trees, BEFORE and AFTER."
+  (gemini-companion-unmarked-make
+   (expand-file-name "tree")
+   (mapcar (lambda (line)
+             (pcase-let ((`(,old-modes ,new-modes ,old ,new ,_ ,name)
+                          (split-string (substring line 1) "[ \t]")))
+               (cl-flet ((blob (name)
+                           (if (string-match-p "\\`0+\\'" name) "" name)))
+                 (gemini-companion-unmarked-file
+                  name (blob old) (blob new)
+                  (string-to-number old-modes 8) (string-to-number new-modes 8)))))
+           (split-string (gemini-companion-unmarked-test-git
+                          "diff-tree" "-r" before after)
+                         "\n" t))
+   (list before after) (gemini-companion-unmarked-test-environ)))
+
+(defun gemini-companion-unmarked-test-files ()
+  "Return what all files and directories of the directory tree have."
+  (mapcar (lambda (name)
+            (list name (file-symlink-p name)
+                  (or (file-symlink-p name)
+                      (if (file-directory-p name)
+                          'directory
+                        (cons (file-modes name) (gemini-companion-text-bytes name))))))
+          (directory-files-recursively "tree" "" t)))
+
+(defmacro gemini-companion-unmarked-test-with (&rest body)
+  "Evaluate BODY with `unmarked', of all kinds of files that a call writes."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory
+       '(("tree/text" "1\n") ("tree/image" "\0\1") ("tree/run" "#!/bin/sh\n")
+         ("tree/old/deep/gone" "gone\n") ("tree/file" "f") ("tree/dir/in" "d"))
+     (let ((make-backup-files nil))
+       (gemini-companion-unmarked-test-git "init" "-q")
+       (make-symbolic-link "text" "tree/link")
+       (make-directory "tree/empty")
+       (let ((before (gemini-companion-unmarked-test-snapshot)))
+         (gemini-companion-text-write "tree/text" "2\r\n\351")
+         (gemini-companion-text-write "tree/image" "\0\2")
+         (set-file-modes "tree/run" #o755)
+         (delete-directory "tree/old" t)
+         (delete-file "tree/link")
+         (make-symbolic-link "image" "tree/link")
+         (make-directory "tree/new/deep" t)
+         (gemini-companion-text-write "tree/new/deep/a" "new")
+         ;; A file in the place of a directory, and a directory in that of a file.
+         (delete-file "tree/file")
+         (make-directory "tree/file")
+         (gemini-companion-text-write "tree/file/in" "d")
+         (delete-directory "tree/dir" t)
+         (gemini-companion-text-write "tree/dir" "f")
+         (let ((unmarked (gemini-companion-unmarked-test-between
+                          before (gemini-companion-unmarked-test-snapshot))))
+           ,@body)))))
+
+(ert-deftest gemini-companion-unmarked-files-get-what-they-had-before ()
+  (gemini-companion-unmarked-test-with
+    (let ((after (gemini-companion-unmarked-test-files))
+          (count (length (gemini-companion-unmarked-files unmarked))))
+      (should (equal (list count nil)
+                     (gemini-companion-unmarked-set-undone unmarked t)))
+      (should (equal (car (gemini-companion-unmarked-snapshots unmarked))
+                     (gemini-companion-unmarked-test-snapshot)))
+      (should-not (file-exists-p "tree/new"))
+      (should (equal "1\n" (gemini-companion-text-bytes "tree/text")))
+      (should (equal (list count nil)
+                     (gemini-companion-unmarked-set-undone unmarked nil)))
+      (should (equal after (gemini-companion-unmarked-test-files))))))
+
+(ert-deftest gemini-companion-unmarked-leaves-files-that-have-changed-since ()
+  (gemini-companion-unmarked-test-with
+    (gemini-companion-text-write "tree/text" "mine")
+    (set-file-modes "tree/image" #o755)
+    (delete-file "tree/new/deep/a")
+    (with-current-buffer (find-file-noselect "tree/dir")
+      (insert "unsaved"))
+    (unwind-protect
+        (let ((count (length (gemini-companion-unmarked-files unmarked))))
+          (pcase-let ((`(,done ,problems)
+                       (gemini-companion-unmarked-set-undone unmarked t)))
+            ;; The directory cannot come in the place of the unsaved file.
+            (should (= 5 (- count done)))
+            (should (member "text has changed since" problems))
+            (should (member "image has changed since" problems))
+            (should (member "new/deep/a has changed since" problems))
+            (should (member "dir has unsaved changes" problems)))
+          (should (equal "mine" (gemini-companion-text-bytes "tree/text")))
+          (should (equal "\0\2" (gemini-companion-text-bytes "tree/image")))
+          (should (equal "f" (gemini-companion-text-bytes "tree/dir"))))
+      (with-current-buffer "dir"
+        (set-buffer-modified-p nil)
+        (kill-buffer)))))
+
+(ert-deftest gemini-companion-unmarked-buffers-follow ()
+  (gemini-companion-unmarked-test-with
+    (let ((text (find-file-noselect "tree/text"))
+          (new (find-file-noselect "tree/new/deep/a")))
+      (gemini-companion-unmarked-set-undone unmarked t)
+      (should-not (buffer-live-p new))
+      (with-current-buffer text
+        (should (equal "1\n" (buffer-string)))
+        (kill-buffer)))))
+
+(ert-deftest gemini-companion-unmarked-shows-the-difference ()
+  (gemini-companion-unmarked-test-with
+    (save-window-excursion
+      (gemini-companion-unmarked-show unmarked)
+      (unwind-protect
+          (progn
+            (should (eq 'diff-mode major-mode))
+            (should (string-search "Binary files a/image and b/image differ"
+                                   (buffer-string)))
+            (should (string-search "\n-1\n" (buffer-string))))
+        (kill-buffer)))))
+
+(ert-deftest gemini-companion-unmarked-names-at-most-twenty-files ()
+  (cl-flet ((text (count)
+              (gemini-companion-unmarked-text
+               (gemini-companion-unmarked-make
+                "/" (mapcar (lambda (i)
+                              (gemini-companion-unmarked-file
+                               (format "a%d" i) "1" "2" #o100644 #o100644))
+                            (number-sequence 1 count))))))
+    (should (string-suffix-p "    changed  a20\n" (text 20)))
+    (should (string-suffix-p "    changed  a20\n    and 1 more; RET shows the diff\n"
+                             (text 21)))))
+
+(ert-deftest gemini-companion-unmarked-deleted-snapshots-are-an-error ()
+  (gemini-companion-unmarked-test-with
+    (delete-directory ".store" t)
+    (dolist (function (list #'gemini-companion-unmarked-show
+                            (lambda (unmarked)
+                              (gemini-companion-unmarked-set-undone unmarked t))))
+      (should (string-search "were deleted"
+                             (gemini-companion-test-refusal
+                               (funcall function unmarked)))))
+    (should (equal "new" (gemini-companion-text-bytes "tree/new/deep/a")))
+    (should (equal "\0\2" (gemini-companion-text-bytes "tree/image")))))
+
+(provide 'gemini-companion-unmarked-test)
+;;; gemini-companion-unmarked-test.el ends here
