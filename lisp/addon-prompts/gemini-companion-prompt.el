@@ -714,7 +714,7 @@ TASK then seeks the mark, or if the text is a command, the text itself."
 (defun gemini-companion-prompt--read-reason (edit)
   "Return the reason to reject EDIT, read in the minibuffer.
 Return nil if EDIT ended meanwhile."
-  (gemini-companion-edit-read
+  (gemini-companion-request-read
    edit
    (format "Reject %s; reason for %s%s: "
            (if-let* ((group (gemini-companion-edit-group edit)))

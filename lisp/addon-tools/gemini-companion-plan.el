@@ -18,8 +18,8 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-commands)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-highlight)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-log)
 (require 'gemini-companion-permission)
@@ -40,14 +40,6 @@
 
 ;;;; State
 
-(cl-defstruct (gemini-companion-plan-comment
-               (:noinline t)
-               (:constructor gemini-companion-plan--make-comment (lines))
-               (:copier nil))
-  "A comment on LINES of a plan, a cons (FIRST . LAST) of numbers from 1 on.
-TEXT is what the user has typed, and OVERLAY displays it."
-  lines text overlay)
-
 (cl-defstruct (gemini-companion-plan
                (:noinline t)
                (:include gemini-companion-permission (kind 'plan))
@@ -55,9 +47,8 @@ TEXT is what the user has typed, and OVERLAY displays it."
                (:copier nil))
   "A plan for which a CLI asks approval.
 TEXT is the displayed text of the plan, and PREVIOUS the text of the last plan
-of that CLI, or nil.  COMMENTS are the comments of the user that were not
-sent, in any order.  BEGINNING is the position of the plan in its buffer."
-  text previous comments beginning)
+of that CLI, or nil.  BEGINNING is the position of the plan in its buffer."
+  text previous beginning)
 
 (cl-defstruct (gemini-companion-plan-start
                (:noinline t)
@@ -263,59 +254,11 @@ All of TEXT stays visible, and no hook of that mode runs."
            (user-error "The question about this plan has ended; q closes it"))
           (t plan))))
 
-(defun gemini-companion-plan--lines (plan)
-  "Return the lines of PLAN at point or in the region, (FIRST . LAST)."
-  (let* ((start (gemini-companion-plan-beginning plan))
-         (beg (if (use-region-p) (region-beginning) (point)))
-         (end (if (use-region-p)
-                  ;; A region of whole lines ends at the beginning of the next one.
-                  (max beg (1- (region-end)))
-                (point))))
-    (when (< end start)
-      (user-error "No line of the plan here"))
-    (let ((before (1- (line-number-at-pos start t))))
-      (cons (- (line-number-at-pos (max beg start) t) before)
-            (- (line-number-at-pos end t) before)))))
-
-(defun gemini-companion-plan--show-comment (plan comment)
-  "Display COMMENT below its lines of PLAN, in the current buffer."
-  (when (gemini-companion-plan-comment-overlay comment)
-    (delete-overlay (gemini-companion-plan-comment-overlay comment)))
-  (save-excursion
-    (goto-char (gemini-companion-plan-beginning plan))
-    (forward-line (1- (cdr (gemini-companion-plan-comment-lines comment))))
-    (let ((overlay (make-overlay (line-beginning-position) (line-end-position))))
-      (overlay-put overlay 'after-string
-                   (propertize (concat "\n  " (gemini-companion-plan-comment-text
-                                               comment))
-                               'face '(italic warning)))
-      (setf (gemini-companion-plan-comment-overlay comment) overlay))))
-
-(defun gemini-companion-plan--sorted (plan)
-  "Return the comments on PLAN in the order of their lines."
-  (seq-sort-by (lambda (comment)
-                 (car (gemini-companion-plan-comment-lines comment)))
-               #'< (gemini-companion-plan-comments plan)))
-
 (defun gemini-companion-plan--comments-text (plan)
   "Return the comments on PLAN for the model, each with its lines."
-  (let ((lines (gemini-companion-lines-split (gemini-companion-plan-text plan))))
-    (concat
-     "Comments of the user on the plan:\n\n"
-     (mapconcat
-      (lambda (comment)
-        (pcase-let ((`(,first . ,last) (gemini-companion-plan-comment-lines comment)))
-          (concat
-           (format (if (= first last) "Line %s:\n" "Lines %s:\n")
-                   (gemini-companion-hunk-range (cons first last)))
-           (mapconcat (lambda (line)
-                        (concat "> " (string-remove-suffix "\n" line) "\n"))
-                      (seq-subseq lines (min (1- first) (length lines))
-                                  (min last (length lines)))
-                      "")
-           (gemini-companion-plan-comment-text comment))))
-      (gemini-companion-plan--sorted plan) "\n\n")
-     "\n\nRevise the plan and present it again.")))
+  (concat "Comments of the user on the plan:\n\n"
+          (string-join (gemini-companion-comment-texts-of-edit plan) "\n\n")
+          "\n\nRevise the plan and present it again."))
 
 ;;;; Life
 
@@ -331,31 +274,11 @@ An empty comment removes the comment on these lines.
 \\<gemini-companion-plan-mode-map>\\[gemini-companion-plan-revise] sends all \
 comments."
   (interactive nil gemini-companion-plan-mode)
-  (let* ((plan (gemini-companion-plan--here))
-         (lines (gemini-companion-plan--lines plan))
-         (comment (or (seq-find (lambda (comment)
-                                  (equal lines (gemini-companion-plan-comment-lines
-                                                comment)))
-                                (gemini-companion-plan-comments plan))
-                      (gemini-companion-plan--make-comment lines)))
-         (text (read-string
-                (format (if (= (car lines) (cdr lines))
-                            "Comment on line %s: "
-                          "Comment on lines %s: ")
-                        (gemini-companion-hunk-range lines))
-                (gemini-companion-plan-comment-text comment))))
-    (when (gemini-companion-permission-outcome plan)
-      (gemini-companion-text-keep text "The question about the plan has ended")
-      (user-error "The question about the plan has ended; text in the kill ring"))
-    (setf (gemini-companion-plan-comments plan)
-          (remq comment (gemini-companion-plan-comments plan)))
-    (cond ((not (string-blank-p text))
-           (setf (gemini-companion-plan-comment-text comment) text)
-           (push comment (gemini-companion-plan-comments plan))
-           (gemini-companion-plan--show-comment plan comment))
-          ((gemini-companion-plan-comment-overlay comment)
-           (delete-overlay (gemini-companion-plan-comment-overlay comment))))
-    (deactivate-mark)))
+  (let ((plan (gemini-companion-plan--here)))
+    (when (< (if (use-region-p) (region-beginning) (point))
+             (gemini-companion-plan-beginning plan))
+      (user-error "No line of the plan here"))
+    (gemini-companion-comment-on-request plan)))
 
 (defun gemini-companion-plan-revise ()
   "Send your comments on the plan of this buffer, for a new version.

@@ -9,7 +9,7 @@
 ;; comments in the overview, in a review and in a file.
 ;;
 ;; A comment is anchored to lines of a text: the proposal while it awaits an answer,
-;; then the file.  In a buffer with that text, an overlay follows the lines and
+;; then the file; or the plan about which a CLI asks.  In a buffer with that text, an overlay follows the lines and
 ;; displays the comment.  In other buffers, and after a revert or a command that
 ;; replaced the whole text, the lines are searched for.  If they occur several times,
 ;; the previous text, the record of the file or the surrounding lines tell which
@@ -73,7 +73,8 @@
   "A comment of the user on lines of a file, or on a file.
 FILE is its true name, and PATH its name as the CLI sent it or Emacs has
 it.  SESSION is the CLI to which it is sent, or nil if none is known.  EDIT is
-the proposal on which it was made while that awaits an answer, or nil.
+the request on whose text it was made while that awaits an answer, a proposal or
+a plan, or nil.  A plan has neither FILE nor PATH.
 
 SIDE is `after' for lines that the file or the proposal has, and `before'
 for removed lines.  LINES are these lines, a list of strings without newlines;
@@ -186,14 +187,13 @@ Move the comments on a proposal that has ended to its file."
 (defun gemini-companion-comment--report (comment)
   "Report that COMMENT has changed."
   (run-hook-with-args 'gemini-companion-comment-functions comment)
-  (when-let* ((edit (gemini-companion-comment-edit comment))
-              ((gemini-companion-edit-open-p edit)))
-    (gemini-companion-edit-notify edit 'changed)))
+  (when-let* ((request (gemini-companion-comment-edit comment)))
+    (gemini-companion-request-commented request)))
 
 (defun gemini-companion-comment--add (comment)
-  "Add COMMENT to those of its proposal, or of its file."
+  "Add COMMENT to those of its proposal or plan, or of its file."
   (if-let* ((edit (gemini-companion-comment-edit comment)))
-      (cl-pushnew comment (gemini-companion-edit-comments edit) :test #'eq)
+      (cl-pushnew comment (gemini-companion-request-comments edit) :test #'eq)
     (cl-pushnew comment gemini-companion-comment--all :test #'eq))
   (gemini-companion-comment--changed comment))
 
@@ -202,7 +202,7 @@ Move the comments on a proposal that has ended to its file."
   (when (gemini-companion-comment-text comment)
     (kill-new (gemini-companion-comment-text comment)))
   (if-let* ((edit (gemini-companion-comment-edit comment)))
-      (cl-callf2 remq comment (gemini-companion-edit-comments edit))
+      (cl-callf2 remq comment (gemini-companion-request-comments edit))
     (cl-callf2 remq comment gemini-companion-comment--all))
   (gemini-companion-comment--hide comment)
   (gemini-companion-comment--report comment))
@@ -363,6 +363,7 @@ had written may have been removed, and removed lines may have been restored."
 
 (defun gemini-companion-comment-positions-of-edit (edit)
   "Return the positions of the comments on EDIT, a list of (KEY . COMMENT).
+EDIT is a proposal, or another request with a text of its own, such as a plan.
 They are in the order in which they were made.  For KEY, see
 `gemini-companion-comment--key'."
   (mapcar (lambda (comment)
@@ -373,7 +374,7 @@ They are in the order in which they were made.  For KEY, see
                           (gemini-companion-comment-side comment) first
                           (gemini-companion-comment--last comment first)))
                     comment)))
-          (reverse (gemini-companion-edit-comments edit))))
+          (reverse (gemini-companion-request-comments edit))))
 
 (defun gemini-companion-comment--last (comment first)
   "Return the number of the last line of COMMENT, whose first line is FIRST.
@@ -589,16 +590,25 @@ lines are there now, or the file is missing, insert no line numbers."
 
 ;;;; In a buffer
 
+(cl-defgeneric gemini-companion-comment--buffer-of (request _side)
+  "Return the buffer that has the commented text of REQUEST."
+  (gemini-companion-request-buffer request))
+
+(cl-defmethod gemini-companion-comment--buffer-of ((edit gemini-companion-edit) side)
+  "Return the buffer of the proposal of EDIT; of the original for SIDE `before'."
+  (if (eq 'before side)
+      (gemini-companion-edit-original-buffer edit)
+    (gemini-companion-edit-proposal-buffer edit)))
+
 (defun gemini-companion-comment--buffer (comment)
   "Return the buffer that displays COMMENT, or nil.
-It is the buffer of the proposal, or else the buffer that visits the file."
+It is the buffer of the proposal or plan, or else the one that visits the file."
   (let* ((edit (gemini-companion-comment-edit comment))
-         (buffer (cond ((null edit)
-                        (gemini-companion-names-buffer
-                         (gemini-companion-comment-path comment)))
-                       ((gemini-companion-comment--removed-p comment)
-                        (gemini-companion-edit-original-buffer edit))
-                       (t (gemini-companion-edit-proposal-buffer edit)))))
+         (buffer (if edit
+                     (gemini-companion-comment--buffer-of
+                      edit (gemini-companion-comment-side comment))
+                   (gemini-companion-names-buffer
+                    (gemini-companion-comment-path comment)))))
     (and (buffer-live-p buffer) buffer)))
 
 (defun gemini-companion-comment--show (comment)
@@ -970,17 +980,20 @@ If DISK is non-nil, the buffer does not count."
   "Return COMMENT as a text for the CLI of SESSION, by default its own.
 It has the name of the file and the numbers of the lines, such as
 app/bill.py:26-28, these lines, and the comment.  Lines that are gone have no
-number, and lines of a file that is not shared are omitted."
-  (let* ((path (gemini-companion-comment-path comment))
-         (range (gemini-companion-comment--range-now comment)))
+number, and lines of a file that is not shared are omitted.  Without a file, as
+of a plan, it has the lines and the comment only."
+  (let ((path (gemini-companion-comment-path comment)))
     (concat
-     (gemini-companion-names-for-cli
-      path (or session (gemini-companion-comment-session comment)))
-     (and range (concat ":" (gemini-companion-hunk-range range)))
-     (and (gemini-companion-comment--removed-p comment)
-          " (removed lines)")
-     "\n"
-     (unless (gemini-companion-privacy-name-hidden-p path)
+     (when path
+       (let ((range (gemini-companion-comment--range-now comment)))
+         (concat
+          (gemini-companion-names-for-cli
+           path (or session (gemini-companion-comment-session comment)))
+          (and range (concat ":" (gemini-companion-hunk-range range)))
+          (and (gemini-companion-comment--removed-p comment)
+               " (removed lines)")
+          "\n")))
+     (unless (and path (gemini-companion-privacy-name-hidden-p path))
        (mapconcat (lambda (line) (concat "> " line "\n"))
                   (gemini-companion-comment--lines-now comment) ""))
      (gemini-companion-comment-text comment))))
@@ -1319,6 +1332,19 @@ If KEY is nil, the comment is on the file."
              (gemini-companion-edit-texts-original edit))))))
    key (gemini-companion-comment-positions-of-edit edit)))
 
+(defun gemini-companion-comment-on-request (request)
+  "Comment on the line or the region of this buffer, which has the text of REQUEST.
+For a request other than a proposal, such as a plan."
+  (let ((key (gemini-companion-comment--buffer-key 'after)))
+    (gemini-companion-comment--read
+     (gemini-companion-comment--set-range
+      (gemini-companion-comment--make
+       :session (gemini-companion-request-session request)
+       :edit request :side 'after)
+      (gemini-companion-comment--ends (cdr key)) (gemini-companion-comment--text))
+     key (gemini-companion-comment-positions-of-edit request)))
+  (deactivate-mark))
+
 (defun gemini-companion-comment--in-file ()
   "Comment on the line or region of the file that the current buffer visits."
   (let* ((path (gemini-companion-names-file))
@@ -1350,7 +1376,7 @@ NEW is the comment unless one of POSITIONS, (KEY . COMMENT), is there already."
          (previous (gemini-companion-comment-text comment))
          (edit (gemini-companion-comment-edit comment))
          (text (if edit
-                   (gemini-companion-edit-read edit prompt previous)
+                   (gemini-companion-request-read edit prompt previous)
                  (read-string prompt previous))))
     (cond ((null text))
           ((string-blank-p text)

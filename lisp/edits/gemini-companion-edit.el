@@ -119,8 +119,6 @@ is open.")
   (outcome nil :documentation "`sent' until the CLI has received the outcome.")
   (known-hunks nil :documentation "The hunks of the last comparison, or nil.")
   (compared nil :documentation "The state of the texts at that comparison.")
-  (comments nil :documentation "The comments of the user on it, the last one
-first, `gemini-companion-comment's.  `comment' owns them.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (command nil :documentation "The command or the tool that wrote it, a string, or
 nil for an edit of the CLI.")
@@ -501,19 +499,14 @@ the file and a key."
       (eq buffer (gemini-companion-session-terminal
                   (gemini-companion-edit-session edit)))))
 
-;;;; Reading in the minibuffer
+(cl-defmethod gemini-companion-request-open-p ((edit gemini-companion-edit))
+  "Return non-nil if EDIT awaits an answer, by itself or in a group."
+  (gemini-companion-edit-open-p edit))
 
-(defun gemini-companion-edit-read (edit prompt &rest arguments)
-  "Return the text that the user types after PROMPT.
-If EDIT ended meanwhile, add the text to the kill ring, and return nil.  PROMPT
-and ARGUMENTS are those of `read-string'."
-  ;; Emacs signals an error if the current buffer and its frame are deleted
-  ;; meanwhile.
-  (let ((typed (with-temp-buffer (apply #'read-string prompt arguments))))
-    (if (gemini-companion-edit-open-p edit)
-        typed
-      (gemini-companion-text-keep typed "This review has ended already")
-      nil)))
+(cl-defmethod gemini-companion-request-commented ((edit gemini-companion-edit))
+  "Update the views of EDIT while it is open."
+  (when (gemini-companion-edit-open-p edit)
+    (gemini-companion-edit-notify edit 'changed)))
 
 ;;;; Life
 

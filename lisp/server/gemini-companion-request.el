@@ -28,11 +28,13 @@
   "A request of SESSION, a CLI, which waits for an answer of the user.
 SINCE is the time when it began to wait, in seconds.  KIND is a symbol, such
 as `edit', `question' or `permission'.  PROBLEM is nil, or the reason why the
-request cannot be displayed, a string."
+request cannot be displayed, a string.  COMMENTS are the comments of the user on
+its text, the last one first, `gemini-companion-comment's; `comment' owns them."
   session
   (since (float-time))
   kind
-  problem)
+  problem
+  comments)
 
 (defvar gemini-companion-request-list-functions nil
   "Functions that return the open requests of one kind each, a list.
@@ -110,6 +112,14 @@ ANSWER is `allow', `refuse' or a cons (refuse . REASON).  Signal a
               (gemini-companion-session-title
                (gemini-companion-request-session request))))
 
+(cl-defgeneric gemini-companion-request-open-p (request)
+  "Return non-nil if REQUEST awaits an answer."
+  (memq request (gemini-companion-requests)))
+
+(cl-defgeneric gemini-companion-request-commented (_request)
+  "Follow a change of the comments on a request; by default, do nothing."
+  nil)
+
 (cl-defgeneric gemini-companion-request-edits (_request)
   "Return the edits that are answered only together, by REQUEST, a list.
 The overview has them below the row of REQUEST, with their hunks."
@@ -170,6 +180,20 @@ calls this once `gemini-companion-requests' is up to date."
   (force-mode-line-update t)
   (run-hook-wrapped 'gemini-companion-request-functions
                     #'gemini-companion-text-call request event))
+
+;;;; Reading in the minibuffer
+
+(defun gemini-companion-request-read (request prompt &rest arguments)
+  "Return the text that the user types after PROMPT, about REQUEST.
+If REQUEST ended meanwhile, add the text to the kill ring, and return nil.  PROMPT
+and ARGUMENTS are those of `read-string'."
+  ;; Emacs signals an error if the current buffer and its frame are deleted
+  ;; meanwhile.
+  (let ((typed (with-temp-buffer (apply #'read-string prompt arguments))))
+    (if (gemini-companion-request-open-p request)
+        typed
+      (gemini-companion-text-keep typed "The CLI no longer waits for an answer")
+      nil)))
 
 (provide 'gemini-companion-request)
 ;;; gemini-companion-request.el ends here

@@ -88,17 +88,16 @@
         (should (equal "deny" (plist-get answer :behavior)))
         (should (equal "Comments of the user on the plan:
 
-Line 3:
-> 1. Use \u200bgrep.
+> 1. Use \\u200Bgrep.
 not `grep`
 
-Line 4:
 > 2. Two.
 last, \"ä\"  \\n 日本
 
 Revise the plan and present it again."
                        (plist-get answer :message))))
-      (should-not kill-ring)
+      ;; Only the comment that was removed.
+      (should (equal '("gone") kill-ring))
       (should-not (gemini-companion-permissions-open)))))
 
 (ert-deftest gemini-companion-plan-is-not-approved-here ()
@@ -145,7 +144,7 @@ Revise the plan and present it again."
       (gemini-companion-plan-test-comment 2 "mine")
       ;; Escape in the terminal.
       (gemini-companion-server-receive 'withdrawn "one" 'ended)
-      (should (string-search "Line 2:\n> Two.\nmine" (car kill-ring)))
+      (should (string-search "> Two.\nmine" (car kill-ring)))
       ;; The user types another one meanwhile.
       (should-error (gemini-companion-plan-test-comment 1 "late") :type 'user-error))))
 
