@@ -217,11 +217,9 @@ If the buffer has unsaved text, report how to merge it instead.  For KEYS, see
 
 (defun gemini-companion-revert--unsaved-text-p (text)
   "Return non-nil if the current buffer has unsaved changes.
-TEXT is the current text of its file.  A coding system that the user has
-chosen for the next save is an unsaved change."
+TEXT is the current text of its file."
   (and (buffer-modified-p)
-       (or (gemini-companion-revert--chosen-for-save)
-           (not (string= text (gemini-companion-text-of-buffer))))))
+       (not (string= text (gemini-companion-text-of-buffer)))))
 
 (defun gemini-companion-revert--report-stale (file stamp)
   "Report that the current buffer has the text of FILE before STAMP.
@@ -277,22 +275,7 @@ file.  Return the changed lines."
       ;; Before the update of the mode line, which displays the coding system.
       (setq buffer-file-coding-system
             (gemini-companion-revert--content-coding content))
-      (gemini-companion-revert--set-read buffer-file-coding-system)
       (set-buffer-modified-p nil))))
-
-(defvar-local gemini-companion-revert--chosen nil
-  "The coding system that the user has chosen to read the file, or nil.
-The current text was read in another one.")
-
-(defun gemini-companion-revert--set-read (coding)
-  "Record that the file of the current buffer was read in CODING.
-Remember the coding system that the user has chosen to read it, if any."
-  (pcase buffer-file-coding-system-explicit
-    ((and `(,chosen . ,written)
-          (guard (and chosen (not (eq (coding-system-base chosen)
-                                      (coding-system-base coding))))))
-     (setq gemini-companion-revert--chosen (or gemini-companion-revert--chosen chosen)
-           buffer-file-coding-system-explicit (cons coding written)))))
 
 (defun gemini-companion-revert--set-time (time)
   "Record that the file of the current buffer was written at TIME.
@@ -322,106 +305,23 @@ They would close and open the document, and restart its version numbers."
   text coding)
 
 (defun gemini-companion-revert--read ()
-  "Return the current content of this buffer's file.
-The value is a `gemini-companion-revert--content'.
-
-Some CLIs preserve the coding system of the file; others always write UTF-8,
-and CRLF everywhere if there was one.  So valid UTF-8 is decoded as UTF-8, and
-other bytes by the coding system that the user has chosen, or else that Emacs
-detects.  If the file has only ASCII characters, the coding system of the
-buffer does not change."
+  "Return the current content of this buffer's file, as Emacs would visit it.
+The value is a `gemini-companion-revert--content'.  As in a revert, a coding
+system that the user has chosen to read the file comes first."
   (let ((file (gemini-companion-names-file))
-        (previous (or buffer-file-coding-system 'undecided))
-        (chosen (or gemini-companion-revert--chosen
-                    (car buffer-file-coding-system-explicit))))
+        (coding-system-for-read (car buffer-file-coding-system-explicit)))
     (with-temp-buffer
-      (let ((decoded-by (gemini-companion-revert--insert file 'utf-8)))
-        (pcase (gemini-companion-revert--kind previous)
-          ('undecoded
-           (let ((detected (gemini-companion-revert--insert
-                            file (and chosen (coding-system-base chosen)))))
-             (gemini-companion-revert--content-with detected detected previous)))
-          ('marked
-           (delete-char 1)
-           (gemini-companion-revert--content-with 'utf-8-with-signature decoded-by
-                                                  previous))
-          ('ascii
-           ;; Decode again: ISO 2022 has escape sequences for other characters, and
-           ;; line ends depend on the coding system: UTF-16 has NULs in them, and
-           ;; no-conversion preserves each CR.
-           (unless (eq 'undecided (coding-system-type previous))
-             (setq decoded-by (gemini-companion-revert--insert
-                               file (coding-system-base previous))))
-           (gemini-companion-revert--content-with previous decoded-by previous))
-          ('utf-8
-           (gemini-companion-revert--content-with 'utf-8 decoded-by
-                                                  previous)))))))
-
-(defun gemini-companion-revert--insert (file coding)
-  "Replace the text of the current buffer by FILE, decoded by CODING.
-If CODING is nil, Emacs detects it.  Return the coding system that was used,
-with its line ends.  Move point to the beginning."
-  (erase-buffer)
-  (let ((coding-system-for-read coding))
-    (insert-file-contents file))
-  (goto-char (point-min))
-  last-coding-system-used)
-
-(defun gemini-companion-revert--kind (previous)
-  "Return the kind of text in the current buffer, which was decoded as UTF-8.
-`undecoded': some bytes are not UTF-8.  `marked': it begins with a byte order
-mark.  `ascii': it has only ASCII characters, and may be encoded in PREVIOUS, a
-coding system.  `utf-8': any other text."
-  (goto-char (point-min))
-  (save-excursion
-    (cond ((re-search-forward "[\x3fff80-\x3fffff]" nil t) 'undecoded)
-          ((eq (char-after) ?\uFEFF) 'marked)
-          ((and (not (re-search-forward "[[:nonascii:]]" nil t))
-                (gemini-companion-revert--in-ascii-p previous))
-           'ascii)
-          (t 'utf-8))))
-
-(defun gemini-companion-revert--content-with (coding decoded-by previous)
-  "Return the content of the current buffer, to be saved in CODING.
-The line ends are those of DECODED-BY, the coding system that decoded it, or if
-the text has no line end, those of PREVIOUS."
-  (let ((eol (coding-system-eol-type decoded-by)))
-    (gemini-companion-revert--content
-     (buffer-string)
-     (if (integerp eol)
-         (coding-system-change-eol-conversion coding eol)
-       (coding-system-change-text-conversion previous coding)))))
-
-(defun gemini-companion-revert--in-ascii-p (coding)
-  "Return non-nil if the ASCII text in the current buffer may be in CODING.
-For UTF-16, it must have a NUL, which no CLI writes into a text."
-  (or (coding-system-get coding :ascii-compatible-p)
-      (eq 'iso-2022 (coding-system-type coding))
-      (save-excursion
-        (goto-char (point-min))
-        (search-forward "\0" nil t))))
-
-(defun gemini-companion-revert--chosen-for-save ()
-  "Return the coding system chosen for the next save of this buffer, or nil.
-The user chooses it by \\[set-buffer-file-coding-system]."
-  (pcase buffer-file-coding-system-explicit
-    (`(,saved . ,(and chosen (pred coding-system-p)))
-     (and chosen
-          (not (and saved (eq (coding-system-base saved)
-                              (coding-system-base chosen))))
-          (eq (coding-system-base chosen)
-              (coding-system-base buffer-file-coding-system))
-          buffer-file-coding-system))))
+      (insert-file-contents file)
+      (gemini-companion-revert--content
+       (buffer-string)
+       (or (find-new-buffer-file-coding-system last-coding-system-used)
+           buffer-file-coding-system)))))
 
 ;;;; Texts of buffers
 
-;; Emacs does not decode a file with a NUL, or with a stray byte among other
-;; characters.  CLIs decode such a file as far as possible.
 (defun gemini-companion-revert-text (buffer)
-  "Return the text of BUFFER, which visits a file, as CLIs decode it."
-  (gemini-companion-text-as-decoded
-   (gemini-companion-text-of-buffer buffer)
-   (buffer-local-value 'buffer-file-coding-system buffer)))
+  "Return the text of BUFFER, which visits a file."
+  (gemini-companion-text-of-buffer buffer))
 
 (defun gemini-companion-revert-encoded (&optional text)
   "Return the bytes that saving the current buffer with TEXT would write.
@@ -466,13 +366,12 @@ replacing lines, which runs no hooks that would lock the file."
     (lock-file buffer-file-truename)))
 
 (defun gemini-companion-revert-replace-text (text)
-  "Replace the text of the current file buffer by TEXT, as CLIs decode it.
+  "Replace the text of the current file buffer by TEXT.
 The caller must have called `gemini-companion-revert-lock'."
   ;; Replacing text does not run this hook, which records the ancestor of a merge.
   (unless (buffer-modified-p)
     (run-hook-wrapped 'first-change-hook #'gemini-companion-text-call))
-  (gemini-companion-replace-text
-   (gemini-companion-text-as-in-buffer text buffer-file-coding-system)))
+  (gemini-companion-replace-text text))
 
 ;;;; Showing what changed
 
@@ -527,8 +426,11 @@ larger than 1 MB."
     (`(,(pred (equal (visited-file-modtime))) . ,text) text)))
 
 (defun gemini-companion-revert--mergeable-p ()
-  "Return non-nil if the current buffer can be merged with its file."
+  "Return non-nil if the current buffer can be merged with its file.
+A buffer of raw bytes, such as those of a file with a NUL, has no text."
   (and enable-multibyte-characters
+       (not (eq 'raw-text (coding-system-type
+                           (or buffer-file-coding-system 'undecided))))
        (gemini-companion-revert--ancestor-text)
        (executable-find "diff3")))
 
@@ -561,26 +463,17 @@ The value is a verb phrase about its file."
 Return the line of the first conflict, or nil if there is none."
   (let* ((time (car (gemini-companion-watch-stamp (gemini-companion-names-file))))
          (content (gemini-companion-revert--read))
-         (coding (gemini-companion-revert--content-coding content))
          (theirs (gemini-companion-revert--content-text content))
-         (chosen (gemini-companion-revert--chosen-for-save))
-         ;; The text of either may be undecoded.
-         (bytes-p (seq-some #'gemini-companion-text-of-bytes-p
-                            (list buffer-file-coding-system coding)))
-         (decoded (lambda (text)
-                    (if bytes-p
-                        (gemini-companion-text-as-decoded text 'raw-text)
-                      text)))
          (merged (gemini-companion-text-merged
-                  (funcall decoded (gemini-companion-text-of-buffer))
-                  (funcall decoded (gemini-companion-revert--ancestor-text))
-                  (funcall decoded theirs) "unsaved" "before" "CLI"))
-         (text (gemini-companion-text-as-in-buffer (cdr merged) coding)))
+                  (gemini-companion-text-of-buffer)
+                  (gemini-companion-revert--ancestor-text)
+                  theirs "unsaved" "before" "CLI")))
     (gemini-companion-revert--set-time time)
-    (setq buffer-file-coding-system (or chosen coding))
-    (gemini-companion-replace-text text)
+    (setq buffer-file-coding-system
+          (gemini-companion-revert--content-coding content))
+    (gemini-companion-replace-text (cdr merged))
     (gemini-companion-revert--keep-ancestor theirs)
-    (set-buffer-modified-p (not (and (string= text theirs) (null chosen))))
+    (set-buffer-modified-p (not (string= (cdr merged) theirs)))
     (car merged)))
 
 (defun gemini-companion-merge ()
@@ -597,7 +490,7 @@ not saved."
        '(nil (category . gemini-companion-file)))))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the common \
-ancestor is unknown or the program diff3 is missing; \
+ancestor is unknown, the file is not a text, or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
   (run-hooks 'gemini-companion-revert-merge-hook)
   (let ((conflict (gemini-companion-revert--merge)))

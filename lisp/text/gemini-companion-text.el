@@ -89,25 +89,6 @@ If OWN is non-nil and both have CRLF, it keeps its line ends."
       (encode-coding-string text 'utf-8-emacs-unix)
     text))
 
-(defun gemini-companion-text-of-bytes-p (coding)
-  "Return non-nil if a buffer with CODING has raw bytes in place of characters.
-Emacs visits a file in this way if it has a NUL, or bytes in UTF-8 and
-others that are not."
-  (eq 'raw-text (coding-system-type (or coding 'undecided))))
-
-(defun gemini-companion-text-as-decoded (text coding)
-  "Return TEXT, of a buffer with CODING, decoded from UTF-8.
-Where the buffer has raw bytes, a CLI decodes those that are UTF-8."
-  (if (gemini-companion-text-of-bytes-p coding)
-      (decode-coding-string (gemini-companion-text-utf-8 text) 'utf-8-unix)
-    text))
-
-(defun gemini-companion-text-as-in-buffer (text coding)
-  "Return TEXT, decoded from UTF-8, as it is in a buffer with CODING."
-  (if (gemini-companion-text-of-bytes-p coding)
-      (string-to-multibyte (gemini-companion-text-utf-8 text))
-    text))
-
 (defun gemini-companion-text--raw-p (text bytes)
   "Return non-nil if decoding BYTES, the encoded TEXT, may not return TEXT.
 For example, the raw bytes 303 and 251 are written like the character é, and

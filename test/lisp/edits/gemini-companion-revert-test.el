@@ -289,8 +289,8 @@ the text that there is then, and the bytes that are saved of that."
        '(("caf\351\n" "th\303\251\n" "thé\né\n" "th\303\251\n\303\251\n")
          ("caf\351\n" "caf\303\251\n" "café\né\n" "caf\303\251\n\303\251\n")
          ("\303\251" "e\303\251" "eéé\n" "e\303\251\303\251\n")
-         ;; Nothing shows that it is in another coding now.
-         ("caf\351\n" "cafe\n" "cafe\né\n" "cafe\n\351\n")
+         ;; Nothing shows that it was in another coding.
+         ("caf\351\n" "cafe\n" "cafe\né\n" "cafe\n\303\251\n")
          ("\377\376a\0\n\0" "a\nb\n" "a\nb\né\n" "a\nb\n\303\251\n")
          ("\377\376a\0\r\0\n\0" "\377\376b\0\r\0\n\0"
           "b\né\n" "\377\376b\0\r\0\n\0\351\0\r\0\n\0")
@@ -312,18 +312,6 @@ the text that there is then, and the bytes that are saved of that."
                      (gemini-companion-revert-test-rewrite before written
                                                            unsaved))))))
 
-(ert-deftest gemini-companion-revert-reads-utf-8-with-any-preferred-coding ()
-  (with-coding-priority '(latin-1)
-    (should (equal '("thé\né\n" "th\303\251\n\303\251\n")
-                   (gemini-companion-revert-test-rewrite
-                    "caf\351\n" "th\303\251\n")))
-    (gemini-companion-revert-test-with ";; -*- coding: latin-1 -*-\n"
-      (gemini-companion-test-rewrite
-       file ";; -*- coding: latin-1 -*-\n\303\251\n")
-      (gemini-companion-revert file)
-      (should (equal ";; -*- coding: latin-1 -*-\né\n" (buffer-string)))
-      (should (eq 'utf-8 (coding-system-type buffer-file-coding-system))))))
-
 (ert-deftest gemini-companion-revert-leaves-bytes-as-they-are ()
   (gemini-companion-test-with-directory '(("a" "e\n"))
     (let ((file (expand-file-name "a")))
@@ -335,134 +323,49 @@ the text that there is then, and the bytes that are saved of that."
         (should (eq 'no-conversion
                     (coding-system-base buffer-file-coding-system)))))))
 
-(ert-deftest gemini-companion-revert-keeps-the-line-ends-of-a-text-in-ascii ()
-  "Whatever the coding system of the buffer was, a save leaves them."
+(ert-deftest gemini-companion-revert-reads-a-file-as-emacs-does ()
   (pcase-dolist
-      (`(,coding ,before ,written ,text)
-       '((nil "1\0\r\n2\r\n" "1\0\r\ntwo\r\n" "1\0\r\ntwo\r\n")
-         (nil "\303\251\0\r\n2\r\n" "1\r\ntwo\r\n" "1\r\ntwo\r\n")
-         (nil "1\0\n2\n" "1\r\ntwo\r\n" "1\r\ntwo\r\n")
-         (raw-text "\303\251\351\r\n2\r\n" "1\r\ntwo\r\n" "1\ntwo\n")
-         (raw-text "\303\251\351\r\n2\r\n" "1\ntwo\n" "1\ntwo\n")
-         (utf-16le "1\0\r\0\n\0" "2\0\r\0\n\0" "2\n")
-         (gbk "\xd6\xd0\r\n" "2\r\n" "2\n")
-         (iso-2022-jp "\e$B$\"\e(B\r\n" "2\r\n" "2\n")))
-    (ert-info ((format "%S %S" coding written))
-      (gemini-companion-test-with-directory '()
-        (let ((file (expand-file-name "a"))
-              (inhibit-message t))
-          (gemini-companion-test-write file before)
-          (with-current-buffer (let ((coding-system-for-read coding))
-                                 (find-file-noselect file))
-            (gemini-companion-test-rewrite file written)
-            (gemini-companion-revert file)
-            (should (equal text (buffer-string)))
-            (set-buffer-modified-p t)
-            (save-buffer)
-            (should (equal written (gemini-companion-text-bytes file)))))))))
-
-(ert-deftest gemini-companion-revert-keeps-the-coding-that-was-chosen ()
-  (pcase-dolist
-      (`(,coding ,how ,before ,written ,text ,bytes)
-       ;; Qwen Code keeps the coding system, other CLIs write UTF-8.
-       '((gbk visit "\xd6\xd0\n1\n" "\xd6\xd0\n2\n" "中\n2\né\n" "\xd6\xd0\n2\n\xa8\xa6\n")
-         (gbk revert "\xd6\xd0\n1\n" "\xd6\xd0\n2\n" "中\n2\né\n" "\xd6\xd0\n2\n\xa8\xa6\n")
-         (gbk visit "\xd6\xd0\r\n1\r\n" "\xd6\xd0\r\n2\r\n"
-              "中\n2\né\n" "\xd6\xd0\r\n2\r\n\xa8\xa6\r\n")
-         (gbk visit "\xd6\xd0\n1\n" "\xe4\xb8\xad\n2\n" "中\n2\né\n"
-              "\xe4\xb8\xad\n2\n\xc3\xa9\n")
-         (gbk visit "\xd6\xd0\n1\n" "\xef\xbf\xbd\n2\n" "\uFFFD\n2\né\n"
-              "\xef\xbf\xbd\n2\n\xc3\xa9\n")
-         (koi8-r visit "\xc1\n1\n" "\xc1\n2\n" "а\n2\nб\n" "\xc1\n2\n\xc2\n")
-         (iso-2022-jp visit "\e$B$\"\e(B\n1\n" "\e$B$\"\e(B\n2\n"
-                      "あ\n2\nあ\n" "\e$B$\"\e(B\n2\n\e$B$\"\e(B\n")
-         (utf-16le visit "1\0\n\0" "2\0\n\0" "2\né\n" "2\0\n\0\xe9\0\n\0")
-         (utf-16le visit "1\0\n\0" "2\n" "2\né\n" "2\n\xc3\xa9\n")))
-    (ert-info ((format "%S %S" coding written))
+      (`(,chosen ,before ,written)
+       '((nil "\303\251\n" "caf\351\n") (nil "caf\351\n" "caf\303\251\n")
+         (nil "caf\351\n" "cafe\n") (nil "1\r\n2\r\n" "1\n2\n")
+         (nil "1\n2\n" "1\r\n2\n") (nil "1\n" "\357\273\277\303\251\r\n")
+         (nil "\377\376a\0\n\0" "a\nb\n") (nil "1\0\r\n2\r\n" "1\0\r\ntwo\r\n")
+         (nil "\303\251\n" "\303\251\0\n") (nil "\303\251 \351\n" "\303\251\r\n")
+         (nil "a\n" ";; -*- coding: latin-1 -*-\n\351\n")
+         (gbk "\xd6\xd0\n1\n" "\xd6\xd0\n2\n") (gbk "\xd6\xd0\n1\n" "2\r\n")
+         (koi8-r "\xc1\n1\n" "\xc1\n2\n") (utf-16le "1\0\n\0" "2\0\r\0\n\0")
+         (iso-2022-jp "\e$B$\"\e(B\n1\n" "\e$B$\"\e(B\n2\n")))
+    (ert-info ((format "%S %S" chosen written))
       (gemini-companion-test-with-directory '()
         (let ((file (expand-file-name "a"))
               (inhibit-message t)
-              (text (decode-coding-string (encode-coding-string text 'utf-8) 'utf-8)))
+              (read (lambda () (list (buffer-string) buffer-file-coding-system))))
           (gemini-companion-test-write file before)
-          (gemini-companion-part-start 'revert)
-          (with-current-buffer (let ((coding-system-for-read
-                                      (and (eq how 'visit) coding)))
+          (with-current-buffer (let ((coding-system-for-read chosen))
                                  (find-file-noselect file))
-            (when (eq how 'revert)
-              (let ((coding-system-for-read coding))
-                (revert-buffer t t)))
             (gemini-companion-test-rewrite file written)
             (gemini-companion-revert file)
             (should-not (buffer-modified-p))
-            (goto-char (point-max))
-            (insert (substring text -2))
-            (let ((select-safe-coding-system-function nil))
-              (save-buffer))
-            (should (equal text (buffer-string)))
-            (should (equal bytes (gemini-companion-text-bytes file)))
-            ;; Before is restored.
-            (gemini-companion-test-rewrite file written)
-            (gemini-companion-revert file)
-            (should (equal (substring text 0 -2) (buffer-string)))))))))
+            (let ((reverted (funcall read)))
+              (set-buffer-modified-p t)
+              (save-buffer)
+              (should (equal written (gemini-companion-text-bytes file)))
+              (revert-buffer t t)
+              (should (equal (funcall read) reverted)))))))))
 
-(ert-deftest gemini-companion-revert-knows-the-coding-again-after-another ()
-  (gemini-companion-test-with-directory '()
-    (let ((file (expand-file-name "a"))
-          (inhibit-message t))
-      (gemini-companion-test-write file "\xd6\xd0\n1\n")
-      (with-current-buffer (let ((coding-system-for-read 'gbk))
-                             (find-file-noselect file))
-        (dolist (written '("\xef\xbf\xbd\n2\n" "\xd6\xd0\n1\n"))
-          (gemini-companion-test-rewrite file written)
-          (gemini-companion-revert file))
-        (should (equal "中\n1\n" (buffer-string)))
-        (should (eq 'chinese-gbk (coding-system-base buffer-file-coding-system)))))))
-
-(ert-deftest gemini-companion-revert-keeps-the-coding-chosen-for-the-next-save ()
-  (gemini-companion-revert-test-with "\303\251\n1\n2\n3\n"
-    (insert "a")
-    (set-buffer-file-coding-system 'latin-1)
-    (gemini-companion-test-rewrite file "\303\251\n1\n2\ndrei\n")
-    (gemini-companion-revert file)
-    (should (buffer-modified-p))
-    (gemini-companion-merge)
-    (should (buffer-modified-p))
-    (save-buffer)
-    (should (equal "a\351\n1\n2\ndrei\n" (gemini-companion-text-bytes file)))
-    (gemini-companion-test-rewrite file "\303\251\n1\n2\n")
-    (gemini-companion-revert file)
-    (should (equal "é\n1\n2\n" (buffer-string)))
-    (should (eq 'utf-8 (coding-system-type buffer-file-coding-system)))))
-
-(ert-deftest gemini-companion-revert-follows-and-merges-a-file-that-is-not-text ()
-  (pcase-dolist
-      (`(,before ,written ,merged)
-       '(("L1 \303\251\n\0\nL3\nL4\n5\n6\n" "L1 \303\251\n\0\nL3\nL4\n5\nsix\n"
-          "L1 \303\251\n\0\nmine\nL4\n5\nsix\n")
-         ("\342\200\234q\342\200\235 \351\n\303\251\nL3\n\303\251\n5\n6\n"
-          "\342\200\234q\342\200\235 \351\n\303\251\nL3\n\303\251\n5\n\344\270\255\n"
-          "\342\200\234q\342\200\235 \351\n\303\251\nmine\n\303\251\n5\n\344\270\255\n")
-         ;; Gemini CLI replaces what is not UTF-8.
-         ("\342\200\234 \351\n\303\251\nL3\n\303\251\n5\n6\n"
-          "\342\200\234 \357\277\275\n\303\251\nL3\n\303\251\n5\nsix\n"
-          "\342\200\234 \357\277\275\n\303\251\nmine\n\303\251\n5\nsix\n")))
+(ert-deftest gemini-companion-revert-merges-no-file-that-is-not-a-text ()
+  (dolist (before '("L1 \303\251\n\0\nL3\n"
+                    "\342\200\234q\342\200\235 \351\n\303\251\nL3\n"))
     (ert-info ((format "%S" before))
       (gemini-companion-revert-test-with before
-        (gemini-companion-test-rewrite file written)
+        (goto-char (point-max))
+        (insert "mine\n")
+        (gemini-companion-test-rewrite file (concat "new\n" before))
         (gemini-companion-revert file)
-        (should-not (buffer-modified-p))
-        (should (equal written (encode-coding-string (buffer-string)
-                                                     'utf-8-emacs-unix)))
-        (gemini-companion-test-rewrite file before)
-        (gemini-companion-revert file)
-        (goto-char (point-min))
-        (search-forward "L3")
-        (replace-match "mine" t)
-        (gemini-companion-test-rewrite file written)
-        (gemini-companion-revert file)
-        (gemini-companion-merge)
-        (save-buffer)
-        (should (equal merged (gemini-companion-text-bytes file)))))))
+        (should (buffer-modified-p))
+        (should (string-search "the file is not a text"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-merge))))))))
 
 (ert-deftest gemini-companion-revert-reports-a-buffer-that-reverts-in-its-own-way ()
   (gemini-companion-revert-test-with "1\n"
