@@ -429,8 +429,7 @@ they are of the last writes, whose texts the undo of Emacs may bring back."
   "Return the text that the file of EDIT had, or nil if it was not recorded."
   (cond ((gemini-companion-edit-new-p edit) "")
         ((gemini-companion-edit-known-p edit)
-         (gemini-companion-content-text-shown
-          (gemini-companion-edit-content edit)))))
+         (gemini-companion-content-text (gemini-companion-edit-content edit)))))
 
 (defun gemini-companion-changes--correct-removed (edit)
   "Correct the content before EDIT if its file was removed and written again.
@@ -643,7 +642,7 @@ Return nil if the file is missing or unreadable."
 See `gemini-companion-changes-content-with'."
   (let ((path (gemini-companion-changes-path record)))
     (cond ((gemini-companion-changes-deleted-p record)
-           (gemini-companion-content-unread "" nil))
+           (gemini-companion-content-read "" nil))
           ((and (equal (gemini-companion-changes-file-name record)
                        (gemini-companion-text-true-name path))
                 (gemini-companion-edit-texts-keepable-p path))
@@ -654,13 +653,8 @@ See `gemini-companion-changes-content-with'."
 (defun gemini-companion-changes-content-with (record bytes)
   "Return the content of the file of RECORD when it has BYTES.
 If these are not UTF-8, as after a conversion by others, it is read as by Emacs."
-  (gemini-companion-content-unread
-   bytes
-   (and (not (gemini-companion-coding-utf-8-p bytes))
-        (let ((path (gemini-companion-changes-path record))
-              (buffer (gemini-companion-changes-buffer record)))
-          (or (and buffer (gemini-companion-coding-of-buffer buffer))
-              (gemini-companion-coding-of-file path bytes))))))
+  (gemini-companion-edit-texts-content
+   (gemini-companion-changes-file-edit record) bytes))
 
 (defun gemini-companion-changes--now (record buffer)
   "Return the current lines of the file of RECORD, decoded as by the CLI.
@@ -678,7 +672,7 @@ Return nil if the file cannot be read."
 
 (defun gemini-companion-changes-lines-of-content (content)
   "Return the lines of CONTENT, as they are displayed, a vector."
-  (gemini-companion-lines-split (gemini-companion-content-text-shown content)))
+  (gemini-companion-lines-split (gemini-companion-content-text content)))
 
 ;;;; What is left of edits
 

@@ -945,7 +945,7 @@ In the buffer of the file, an overlay follows."
               (text (gemini-companion-comment--file-text
                      (gemini-companion-edit-file edit) 'disk)))
     (let ((old (gemini-companion-lines-split
-                (gemini-companion-content-text-shown before)))
+                (gemini-companion-content-text before)))
           (new (gemini-companion-lines-split text)))
       (dolist (comment (seq-remove
                         ;; A write may be reported twice.
@@ -1333,8 +1333,8 @@ If KEY is nil, the comment is on the file."
    key (gemini-companion-comment-positions-of-edit edit)))
 
 (defun gemini-companion-comment-on-request (request)
-  "Comment on the line or the region of this buffer, which has the text of REQUEST.
-For a request other than a proposal, such as a plan."
+  "Comment on the line or the region of this buffer, with the text of REQUEST.
+REQUEST is another one than a proposal, such as a plan."
   (let ((key (gemini-companion-comment--buffer-key 'after)))
     (gemini-companion-comment--read
      (gemini-companion-comment--set-range

@@ -99,7 +99,7 @@ For the value, see `gemini-companion-changes-see'."
                ((not (gemini-companion-edit-known-p edit))
                 "cannot be restored: its previous text was not recorded")
                ((and hunk (not (gemini-companion-edit-texts-utf-8-p edit)))
-                "is not UTF-8; undo the whole edit")
+                "is not text in UTF-8; undo the whole edit")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
                 "has been deleted or renamed; nothing to undo")
@@ -336,8 +336,6 @@ read or write the file by a handler, or to ask."
                     record (gemini-companion-text-bytes file))))
          (text (and old (gemini-companion-content-text old))))
     (when (and text
-               ;; Lines that come back would be in another coding system.
-               (equal text (gemini-companion-content-text-shown old))
                (equal old (gemini-companion-content-encoded old text))
                (equal (gemini-companion-changes-seen-lines seen)
                       (gemini-companion-changes-lines-of-content old)))
@@ -729,7 +727,8 @@ Signal an error if that is impossible."
       (user-error (if (gemini-companion-edit-texts-utf-8-p edit)
                       "%s has changed since, and its lines are no longer known; \
 the text before is in %s"
-                    "%s is not UTF-8 and has changed since; the text before is in %s")
+                    "%s is not text in UTF-8 and has changed since; \
+the text before is in %s")
                   (gemini-companion-edit-name edit)
                   (buffer-name (gemini-companion-undo--before edit))))
      (t
@@ -742,8 +741,7 @@ the text before is in %s"
                                  (gemini-companion-edit-name edit 'plain)))
     (let ((inhibit-read-only t))
       (erase-buffer)
-      (insert (gemini-companion-content-text-shown
-               (gemini-companion-edit-content edit))))
+      (insert (gemini-companion-content-text (gemini-companion-edit-content edit))))
     (goto-char (point-min))
     (special-mode)
     (current-buffer)))

@@ -125,18 +125,8 @@
 (gemini-companion-client-values qwen
   (gemini-companion-client-discards-edits-p
    ;; Qwen Code writes before it fetches the text of the review.
-   t))
-
-(defconst gemini-companion-client-qwen--codings
-  (mapcar (lambda (coding) (coding-system-change-eol-conversion coding 'unix))
-          '(iso-latin-1 windows-1252 gb18030 gbk big5 big5-hkscs japanese-cp932
-            euc-jp korean-cp949 windows-1251 koi8-r iso-8859-5 iso-8859-2
-            windows-1250 iso-8859-7 windows-1253 iso-8859-9 windows-1254
-            iso-8859-8 windows-1255 windows-1256 iso-8859-6 utf-8))
-  "Coding systems that its library chardet can detect, as Emacs names them.")
-
-(gemini-companion-client-values qwen
-  (gemini-companion-client-codings gemini-companion-client-qwen--codings))
+   t)
+  (gemini-companion-client-keeps-coding-p t))
 
 (provide 'gemini-companion-client-qwen)
 ;;; gemini-companion-client-qwen.el ends here

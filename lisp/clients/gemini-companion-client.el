@@ -322,11 +322,10 @@ The user's edits of the proposal are discarded.")
   "Return non-nil if CLIENT writes its proposal even after a yes in Emacs.
 The proposal is written with the line ends of the file.")
 
-(gemini-companion-client--define gemini-companion-client-codings (client)
-  "Return the coding systems in which CLIENT reads and writes files.
-The value is a list of those that it can find by itself, with plain line
-ends; CLIENT keeps the one of a file, and proposes a text without the byte
-order mark.  It is nil for a CLI that reads and writes UTF-8.")
+(gemini-companion-client--define gemini-companion-client-keeps-coding-p (client)
+  "Return non-nil if CLIENT guesses the coding system of a file, and keeps it.
+It proposes a text without the byte order mark, which it keeps as well.  Other
+CLIs read and write UTF-8.")
 
 (gemini-companion-client--define gemini-companion-client-drops-edits-p (client)
   "Return non-nil if rejecting an edit of CLIENT cancels others.

@@ -61,38 +61,19 @@ Signal an error only if diff fails: then a stored result would be wrong."
 
 ;; A CLI may lose characters of a file that is not UTF-8: it could not read them,
 ;; or cannot write them in the coding system of the file.
-(defun gemini-companion-edit-hunks--lost-in (edit text)
-  "Return the number of characters of TEXT that the CLI of EDIT would replace."
-  (let ((coding (gemini-companion-edit-texts-coding edit)))
-    (gemini-companion-coding-lost text (unless (eq 'utf-8-unix coding) coding))))
-
 (defun gemini-companion-edit-hunks--count-lost (edit old new)
   "Return the number of characters that EDIT loses, from buffer OLD to buffer NEW.
 It is 0 for a file in UTF-8."
-  (if (or (gemini-companion-edit-texts-shown-in edit)
-          (not (eq 'utf-8-unix (gemini-companion-edit-texts-coding edit))))
-      (max 0 (- (gemini-companion-edit-hunks--lost-in
-                 edit (gemini-companion-text-of-buffer new))
+  (let ((coding (gemini-companion-edit-texts-coding edit)))
+    (if (eq 'utf-8-unix coding)
+        0
+      (unless (gemini-companion-client-keeps-coding-p
+               (gemini-companion-edit-client edit))
+        (setq coding nil))
+      (max 0 (- (gemini-companion-coding-lost
+                 (gemini-companion-text-of-buffer new) coding)
                 ;; The file may have had the character U+FFFD already.
-                (gemini-companion-coding-replaced
-                 (if (gemini-companion-edit-bytes-before edit)
-                     (gemini-companion-content-text
-                      (gemini-companion-edit-content edit))
-                   (gemini-companion-text-of-buffer old)))))
-    0))
-
-(defun gemini-companion-edit-hunks-lost-count (edit)
-  "Return the number of characters that the CLI of EDIT would replace by others.
-The number is for the proposal at the last comparison, without excluded hunks."
-  (let ((lost (gemini-companion-edit-lost edit))
-        (proposal (gemini-companion-edit-proposal-buffer edit)))
-    (if (or (= 0 lost) (not (gemini-companion-edit-open-p edit)))
-        lost
-      (dolist (mark (gemini-companion-hunk-marks proposal))
-        (pcase-let ((`(,old ,new) (overlay-get mark 'gemini-companion-texts)))
-          (cl-incf lost (- (gemini-companion-edit-hunks--lost-in edit old)
-                           (gemini-companion-edit-hunks--lost-in edit new)))))
-      (max 0 lost))))
+                (cl-count ?\uFFFD (gemini-companion-text-of-buffer old)))))))
 
 ;;;; Amount of change
 
@@ -179,13 +160,9 @@ excluded now.  Ask before excluding the last one."
   (gemini-companion-edit-open-or-error edit)
   (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
          (excluded (member hunk (gemini-companion-hunk-excluded proposal))))
-    ;; The excluded hunk would show the old bytes, but the CLI would replace them.
-    (when (and (not excluded)
-               (gemini-companion-coding-undecoded-p
-                (gemini-companion-hunk-old-text
-                 hunk (gemini-companion-edit-texts-original edit))))
-      (user-error "%s cannot write the bytes that this hunk replaces"
-                  (gemini-companion-edit-title edit)))
+    (unless (gemini-companion-edit-texts-utf-8-p edit)
+      (user-error "%s is not text in UTF-8; accept or reject the whole proposal"
+                  (gemini-companion-edit-name edit)))
     (let ((sure (or excluded
                     (gemini-companion-edit-hunks--left-p edit)
                     (y-or-n-p "This is the only remaining hunk; exclude it? "))))

@@ -5,15 +5,15 @@
 
 ;;; Commentary:
 
-;; Read and compare the texts before and after an edit as its CLI sees them: decoded in
-;; the coding system of the CLI, with plain line ends, and without a byte order mark if
-;; the CLI restores the mark.  Bytes that the CLI cannot decode stay undecoded, so that
-;; each character that the CLI replaces is a difference.
+;; Read and compare the texts before and after an edit, with plain line ends, and
+;; without a byte order mark if the CLI restores the mark.  A file that is not UTF-8 is
+;; read as Emacs would visit it: what the CLI has replaced in its proposal is a
+;; difference.
 ;;
 ;; The bytes of a file before an edit are kept, up to a size.  While the edit is open,
 ;; its texts are in two buffers, and the user may edit the proposal.  This file also
 ;; decides whether a file has the text of an edit: a CLI preserves line ends and a
-;; byte order mark, and may write in another coding system.
+;; byte order mark.
 
 ;;; Code:
 
@@ -35,59 +35,22 @@
 
 ;;;; Coding systems
 
-;; The bytes of a file that is not UTF-8 hardly show its coding system.  Qwen Code
-;; guesses one, which its proposal reveals.
-(defun gemini-companion-edit-texts--coding-of-cli (edit bytes text)
-  "Return the coding system of the file of EDIT, as decoded by its CLI.
-BYTES are those of the file, which are not UTF-8, and TEXT is a text that
-the CLI has made of them, such as its proposal."
-  (if-let* ((codings (gemini-companion-client-codings
-                      (gemini-companion-edit-client edit))))
-      (gemini-companion-coding-guess
-       bytes text codings
-       (delq nil (list (gemini-companion-edit-texts--coding-of-buffer edit)
-                       (gemini-companion-coding-declared
-                        (gemini-companion-edit-file edit) bytes))))
-    'utf-8-unix))
-
 (defun gemini-companion-edit-texts--coding-of-buffer (edit)
   "Return the coding system of the buffer that visits the file of EDIT, or nil."
   (when-let* ((buffer (gemini-companion-names-buffer
                        (gemini-companion-edit-file edit))))
     (gemini-companion-coding-of-buffer buffer)))
 
-(defun gemini-companion-edit-texts-content (edit bytes text)
+(defun gemini-companion-edit-texts-content (edit bytes)
   "Return the `gemini-companion-content' of the file of EDIT when it has BYTES.
-BYTES may be a symbol, see there.  TEXT is a text that the CLI has made of them,
-such as its proposal."
-  (let* ((undecoded (and (stringp bytes)
-                         (not (gemini-companion-coding-utf-8-p bytes))))
-         (coding (if undecoded
-                     (gemini-companion-edit-texts--coding-of-cli edit bytes text)
-                   'utf-8-unix)))
-    (gemini-companion-content-make
-     :bytes bytes
-     :coding coding
-     :shown-in (and undecoded
-                    (eq 'utf-8-unix coding)
-                    (or (gemini-companion-edit-texts--coding-of-buffer edit)
-                        (gemini-companion-coding-of-file
-                         (gemini-companion-edit-file edit) bytes))))))
-
-(defun gemini-companion-edit-texts-content-unread (edit before after)
-  "Return the content of EDIT's file that had BEFORE, of which no CLI has read it.
-A command has made AFTER of it; both are bytes, or nil without a file.  All that
-is not UTF-8 is decoded as Emacs decodes it."
-  (let ((other (seq-find (lambda (bytes)
-                           (and bytes (not (gemini-companion-coding-utf-8-p bytes))))
-                         (list before after))))
-    (gemini-companion-content-make
-     :bytes (or before 'none)
-     :coding (if other
-                 (or (gemini-companion-edit-texts--coding-of-buffer edit)
-                     (gemini-companion-coding-of-file
-                      (gemini-companion-edit-file edit) other))
-               'utf-8-unix))))
+BYTES may be a symbol, see there."
+  (gemini-companion-content-read
+   bytes
+   (and (stringp bytes)
+        (not (gemini-companion-coding-utf-8-p bytes))
+        (or (gemini-companion-edit-texts--coding-of-buffer edit)
+            (gemini-companion-coding-of-file
+             (gemini-companion-edit-file edit) bytes)))))
 
 (defun gemini-companion-edit-texts-with (edit bytes)
   "Return the content of the file of EDIT when it has BYTES.
@@ -95,20 +58,24 @@ It is read as before EDIT, see `gemini-companion-content-with'."
   (gemini-companion-content-with (gemini-companion-edit-content edit) bytes))
 
 (defun gemini-companion-edit-texts-coding (edit)
-  "Return the coding system of the file of EDIT, as its CLI decodes it."
+  "Return the coding system of the file of EDIT, as Emacs decodes it."
   (gemini-companion-content-coding (gemini-companion-edit-content edit)))
 
-(defun gemini-companion-edit-texts-shown-in (edit)
-  "Return the coding system of displayed lines that the CLI of EDIT cannot read.
-Return nil if there are no such lines."
-  (gemini-companion-content-shown-in (gemini-companion-edit-content edit)))
-
 (defun gemini-companion-edit-texts-utf-8-p (edit)
-  "Return non-nil if the file of EDIT was in UTF-8 before, as far as is known.
-Otherwise, no changes of it are recorded, and only its bytes are restored."
+  "Return non-nil if the file of EDIT was text in UTF-8, as far as is known.
+Otherwise, it is answered as a whole, no changes of it are recorded, and only
+its bytes are restored.  A file with a NUL is no text: Emacs does not decode it."
   (let ((bytes (gemini-companion-content-bytes (gemini-companion-edit-content edit))))
-    (or (not (stringp bytes))
-        (gemini-companion-coding-utf-8-p bytes))))
+    (and (eq 'utf-8-unix (gemini-companion-edit-texts-coding edit))
+         (or (not (stringp bytes))
+             (and (not (string-search "\0" bytes))
+                  (gemini-companion-coding-utf-8-p bytes))))))
+
+(defun gemini-companion-edit-texts-converted-p (edit)
+  "Return non-nil if EDIT is a conversion of its file to UTF-8 by its CLI."
+  (not (or (eq 'utf-8-unix (gemini-companion-edit-texts-coding edit))
+           (gemini-companion-client-keeps-coding-p
+            (gemini-companion-edit-client edit)))))
 
 ;;;; The text before
 
@@ -120,7 +87,7 @@ Otherwise, no changes of it are recorded, and only its bytes are restored."
   "Return TEXT as CLIENT sees it, with plain line ends.
 For Qwen Code, remove the byte order mark."
   (let ((text (string-replace "\r\n" "\n" text)))
-    (if (gemini-companion-client-codings client)
+    (if (gemini-companion-client-keeps-coding-p client)
         (string-remove-prefix "\uFEFF" text)
       text)))
 
@@ -157,21 +124,21 @@ Return nil also if they cannot be kept."
 A CLI may remove a file by a command, and then write it again.  The previous
 content is known if a buffer still has it."
   (when-let* ((bytes (gemini-companion-edit-texts--last-bytes edit)))
-    (gemini-companion-content-unread
-     bytes (gemini-companion-edit-texts--coding-of-buffer edit))))
+    (gemini-companion-edit-texts-content edit bytes)))
 
 (defun gemini-companion-edit-texts-last-read (edit text)
   "Return the content of the file of EDIT that its buffer still has, or nil.
 Return nil if the CLI of EDIT does not read TEXT in it."
   (when-let* ((bytes (gemini-companion-edit-texts--last-bytes edit))
-              (content (gemini-companion-edit-texts-content edit bytes text)))
+              (content (gemini-companion-edit-texts-content edit bytes)))
     ;; Programs differ in how many U+FFFD stand for the bytes of a character.
     (cl-flet ((read (text)
-                (replace-regexp-in-string "\uFFFD+" "\uFFFD" text)))
-      (and (gemini-companion-edit-texts-same-p
-            (read text)
-            (read (gemini-companion-coding-sendable
-                   (gemini-companion-content-text content))))
+                (replace-regexp-in-string
+                 "\uFFFD+" "\uFFFD" (gemini-companion-coding-sendable text))))
+      (and (seq-some (lambda (now)
+                       (gemini-companion-edit-texts-same-p (read text) (read now)))
+                     (list (gemini-companion-content-text content)
+                           (decode-coding-string bytes 'utf-8-unix)))
            content))))
 
 (defun gemini-companion-edit-texts-set-removed (edit content)
@@ -196,8 +163,7 @@ Record whether the text has changed, and update the buffer of the original."
                        edit
                        (cond (missing 'none)
                              ((gemini-companion-edit-texts-bytes edit))
-                             (t 'unknown))
-                       (gemini-companion-edit-proposed edit)))))
+                             (t 'unknown))))))
     (gemini-companion-edit-texts--record-change edit content (and removed t))
     (setf (gemini-companion-edit-content edit) content)
     (when (buffer-live-p buffer)
@@ -225,26 +191,25 @@ as it is read again only if its time has changed."
             (remq 'removed remarks)))))
 
 (defun gemini-companion-edit-texts-before (edit)
-  "Return the text before EDIT, as its CLI sees it, or \"\" for a new file.
+  "Return the text before EDIT, with plain line ends, or \"\" for a new file.
 The bytes must be known."
   (if (gemini-companion-edit-new-p edit)
       ""
     (gemini-companion-edit-texts--plain
-     edit (gemini-companion-content-text-shown (gemini-companion-edit-content edit)))))
+     edit (gemini-companion-content-text (gemini-companion-edit-content edit)))))
 
 (defun gemini-companion-edit-texts--read-original (edit)
   "Return the text before EDIT, which is open, for the buffer of the original.
-If the file is too large to keep, read it now, and record its coding systems."
+If the file is too large to keep, read it now, and record its coding system."
   (if (gemini-companion-edit-known-p edit)
       (gemini-companion-edit-texts-before edit)
     (let ((content (gemini-companion-edit-texts-content
                     edit
-                    (gemini-companion-text-bytes (gemini-companion-edit-file edit))
-                    (gemini-companion-edit-proposed edit))))
+                    (gemini-companion-text-bytes (gemini-companion-edit-file edit)))))
       (setf (gemini-companion-edit-content edit)
             (gemini-companion-content-with content 'unknown))
       (gemini-companion-edit-texts--plain
-       edit (gemini-companion-content-text-shown content)))))
+       edit (gemini-companion-content-text content)))))
 
 ;;;; The text after
 
@@ -254,7 +219,7 @@ While EDIT is open, that is the proposal as edited by the user, without the
 excluded hunks.  Once EDIT is rejected, the text includes them, since they may
 have comments."
   (or (gemini-companion-edit-after edit)
-      ;; An excluded hunk may have restored bytes that cannot be sent to a CLI.
+      ;; The user may have inserted bytes that cannot be sent to a CLI.
       (gemini-companion-coding-sendable
        (funcall (if (eq 'rejected (gemini-companion-edit-decision edit))
                     #'gemini-companion-text-of-buffer
@@ -373,41 +338,9 @@ TEXT is by default the text that EDIT has written."
 (defun gemini-companion-edit-texts-changed-to-p (edit text bytes)
   "Return non-nil if BYTES are TEXT, but not what the file of EDIT had before."
   (and (not (equal bytes (gemini-companion-edit-bytes-before edit)))
-       (or (gemini-companion-edit-texts--written-in-p
-            text bytes (gemini-companion-edit-texts-coding edit))
-           ;; If the proposal replaces the whole text, only the written file shows in
-           ;; which coding system the CLI had read it.
-           (when-let* ((codings (gemini-companion-client-codings
-                                 (gemini-companion-edit-client edit)))
-                       ((not (gemini-companion-coding-utf-8-p bytes))))
-             (gemini-companion-edit-texts--written-in-p
-              text bytes
-              (gemini-companion-coding-guess
-               bytes text codings (list (gemini-companion-edit-texts-coding edit))))))))
-
-(defun gemini-companion-edit-texts--written-in-p (text bytes coding)
-  "Return non-nil if BYTES are TEXT as a CLI has written it in CODING."
-  (let ((now (decode-coding-string bytes coding)))
-    (if (memq coding '(utf-8-unix utf-16le-with-signature-unix
-                                  utf-16be-with-signature-unix))
-        (gemini-companion-edit-texts-same-p text now)
-      (gemini-companion-edit-texts-same-p
-       (gemini-companion-coding-as-written text coding)
-       (gemini-companion-coding-as-written now coding)))))
-
-(defun gemini-companion-edit-texts-correct-coding (edit text)
-  "Record the coding system in which the CLI of EDIT has written TEXT."
-  (when-let* ((codings (gemini-companion-client-codings
-                        (gemini-companion-edit-client edit)))
-              (bytes (ignore-error file-error
-                       (gemini-companion-text-bytes
-                        (gemini-companion-edit-file edit))))
-              (coding (gemini-companion-edit-texts-coding edit))
-              ((not (gemini-companion-edit-texts--written-in-p text bytes coding))))
-    (setf (gemini-companion-content-coding (gemini-companion-edit-content edit))
-          (gemini-companion-coding-guess bytes text codings (list coding))
-          ;; The known hunks have lines that were decoded in the other coding system.
-          (gemini-companion-edit-compared edit) nil)))
+       (gemini-companion-edit-texts-same-p
+        text (gemini-companion-content-text
+              (gemini-companion-edit-texts-with edit bytes)))))
 
 (provide 'gemini-companion-edit-texts)
 ;;; gemini-companion-edit-texts.el ends here

@@ -95,8 +95,8 @@ missing when it arrived, the innermost first.  The CLI makes them.")
   (turn nil :documentation "Its turn, a guess if the CLI reports none.")
   (format nil :documentation "The `gemini-companion-format' in which its CLI has
 written the file, or nil if that is unknown.")
-  (lost 0 :documentation "Number of characters that its proposal, with all hunks,
-loses; see `gemini-companion-edit-hunks-lost-count'.")
+  (lost 0 :documentation "Number of characters that its CLI would replace, at the
+last comparison.")
   (watch nil :documentation "The watch of its file while it is open.")
   (awaited nil :documentation "The awaited write of its file after it has ended,
 a `gemini-companion-written'.")

@@ -167,7 +167,6 @@ user: keep and report them."
       (when (gemini-companion-edit-texts-by-user-p edit answered)
         (gemini-companion-edit-keep-proposal
          edit answered "%s was written without your edits; %s shows them")))
-    (gemini-companion-edit-texts-correct-coding edit text)
     (setf (gemini-companion-edit-after edit) text
           (gemini-companion-edit-file-state edit) 'written)
     ;; Later, the user may have converted the file.
@@ -442,7 +441,7 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
                 :id (gensym) :session session :file file
                 :decision 'unreviewed :proposed after :after after))
          (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (gemini-companion-edit-texts-content edit bytes after))
+         (now (gemini-companion-edit-texts-content edit bytes))
          (removed (and (null before) (gemini-companion-edit-texts-removed edit))))
     (cond (before
            (setf (gemini-companion-edit-content edit)
@@ -467,9 +466,9 @@ an edit has reported that write."
                   :id (gensym) :session session :file file :command command
                   :decision 'unreviewed :file-state 'written
                   :deleted-modes (and (null after) modes)))
-           (content (gemini-companion-edit-texts-content-unread edit before after))
-           (text (decode-coding-string (or after "")
-                                       (gemini-companion-content-coding content))))
+           (content (gemini-companion-edit-texts-content edit (or before 'none)))
+           (text (gemini-companion-content-text
+                  (gemini-companion-edit-texts-content edit (or after "")))))
       (setf (gemini-companion-edit-content edit) content
             (gemini-companion-edit-proposed edit) text
             (gemini-companion-edit-after edit) text
@@ -533,6 +532,11 @@ For NOW, BEFORE and AFTER, see `gemini-companion-file-state--reported-content'."
                        before after (gemini-companion-content-text now))
                     before))))
     (setf (gemini-companion-content-reported content) t)
+    ;; If Emacs reads the file otherwise than the CLI, the bytes would be wrong.
+    (unless (or (eq 'utf-8-unix (gemini-companion-content-coding now))
+                (gemini-companion-edit-texts-same-p
+                 after (gemini-companion-content-text now)))
+      (setf (gemini-companion-content-bytes content) 'unknown))
     (or (and (not (gemini-companion-content-known-p content))
              (gemini-companion-edit-texts-last-read edit before))
         content)))

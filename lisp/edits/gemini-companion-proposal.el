@@ -498,7 +498,7 @@ the CLI is not overwritten if the user has merged it into the proposal."
   "Return non-nil if the user declines the loss of characters by EDIT.
 Ask once for each file and turn."
   (gemini-companion-edit-hunks-update edit)
-  (let ((count (gemini-companion-edit-hunks-lost-count edit)))
+  (let ((count (gemini-companion-edit-lost edit)))
     (cond ((or (= 0 count) (gemini-companion-proposal--loss-accepted-p edit))
            nil)
           ((gemini-companion-proposal-ask

@@ -154,10 +154,10 @@ line and the overview display."
           ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
            "file changed since the proposal")
           ((gemini-companion-revert-unsaved file) "unsaved changes here")
-          ((gemini-companion-edit-texts-shown-in edit) "not UTF-8")
+          ((gemini-companion-edit-texts-converted-p edit) "not UTF-8")
           ;; An error of the comparison is a reason as well.
           ((< 0 (progn (gemini-companion-edit-hunks edit)
-                       (gemini-companion-edit-hunks-lost-count edit)))
+                       (gemini-companion-edit-lost edit)))
            "characters would be lost")
           ((memq 'undoes (gemini-companion-edit-remarks edit))
            "undoes your edits of this turn"))))

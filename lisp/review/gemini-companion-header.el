@@ -195,14 +195,14 @@ reason already."
   "Return warnings about the file of EDIT if it is not UTF-8, an alist.
 For its shape, see `gemini-companion-header--warnings'."
   (let ((count (if (gemini-companion-edit-open-p edit)
-                   (gemini-companion-edit-hunks-lost-count edit)
+                   (gemini-companion-edit-lost edit)
                  0)))
     (cond ((< 0 count)
-           `((,(format (ngettext "not UTF-8: the CLI replaces %d character"
-                                 "not UTF-8: the CLI replaces %d characters"
+           `((,(format (ngettext "not UTF-8: %s will replace %d character"
+                                 "not UTF-8: %s will replace %d characters"
                                  count)
-                       count))))
-          ((gemini-companion-edit-texts-shown-in edit)
+                       (gemini-companion-edit-title edit) count))))
+          ((gemini-companion-edit-texts-converted-p edit)
            '(("not UTF-8: the CLI writes UTF-8"))))))
 
 (defun gemini-companion-header--amount (edit counts)

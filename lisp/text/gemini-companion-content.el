@@ -5,10 +5,9 @@
 
 ;;; Commentary:
 
-;; A CLI reads a file as UTF-8, or guesses its coding system; Emacs may read the file
-;; in another coding system.  A content is a struct with the bytes of a file, or the
-;; fact that there is no file.  Its functions return the text that the CLI reads, the
-;; text that Emacs displays, and the format in which the text is stored.
+;; A content is a struct with the bytes of a file, or the fact that there is no file.
+;; Its functions return the text, as Emacs decodes it, and the format in which the text
+;; is stored.  A file that is valid UTF-8 is read as UTF-8, as CLIs read it.
 
 ;;; Code:
 
@@ -24,28 +23,34 @@
   "What a file has or had at a time.
 BYTES is a unibyte string; `none' if there is no file; `unknown' if its bytes
 cannot be kept; or nil while the file has not been read.  CODING is the coding
-system, with plain line ends, in which the CLI reads and writes the file.
-SHOWN-IN is the one of displayed lines that the CLI cannot read, since they are
-not UTF-8, or nil if there are no such lines.  REPORTED is non-nil if the CLI has
-reported the text: it may have plain line ends where the file had others."
-  (bytes nil) (coding 'utf-8-unix) (shown-in nil) (reported nil))
+system in which Emacs reads them, with plain line ends.  REPORTED is non-nil if
+the CLI has reported the text: it may have plain line ends where the file had
+others."
+  (bytes nil) (coding 'utf-8-unix) (reported nil))
 
-(defun gemini-companion-content-unread (bytes coding)
-  "Return the content of a file that had BYTES, which no CLI has read.
-CODING is the coding system in which Emacs read it, or nil."
+(defun gemini-companion-content-read (bytes coding)
+  "Return the content of a file that had BYTES.
+CODING is the coding system in which Emacs reads it if it is not UTF-8, or nil."
   (gemini-companion-content-make
    :bytes bytes
-   :shown-in (and (not (gemini-companion-coding-utf-8-p bytes)) coding)))
+   :coding (gemini-companion-content--coding bytes coding)))
+
+(defun gemini-companion-content--coding (bytes coding)
+  "Return the coding system of BYTES: UTF-8, or CODING if they are not UTF-8."
+  (if (or (null coding)
+          (and (stringp bytes) (gemini-companion-coding-utf-8-p bytes)))
+      'utf-8-unix
+    coding))
 
 (defun gemini-companion-content-of-lines (lines format)
-  "Return the content of a file that had LINES in FORMAT, which no CLI has read.
+  "Return the content of a file that had LINES in FORMAT.
 LINES is a vector of strings."
   (let* ((coding (or (gemini-companion-format-coding format) 'utf-8))
          (text (gemini-companion-lines-join
                 lines (if (eq 'crlf (gemini-companion-format-ends format))
                           "\r\n"
                         "\n"))))
-    (gemini-companion-content-unread
+    (gemini-companion-content-read
      (encode-coding-string
       (concat (and (gemini-companion-format-mark format) "\uFEFF") text)
       (coding-system-change-eol-conversion coding 'unix))
@@ -68,26 +73,19 @@ LINES is a vector of strings."
 For BYTES, see `gemini-companion-content'."
   (let ((copy (gemini-companion-content--copy content)))
     (setf (gemini-companion-content-bytes copy) bytes
+          (gemini-companion-content-coding copy)
+          (gemini-companion-content--coding
+           bytes (gemini-companion-content-coding content))
           (gemini-companion-content-reported copy) nil)
     copy))
 
 (defun gemini-companion-content-text (content)
-  "Return the text of CONTENT for the CLI, with its line ends.
-CONTENT must have bytes."
+  "Return the text of CONTENT, with its line ends.  CONTENT must have bytes."
   (decode-coding-string (gemini-companion-content-bytes content)
                         (gemini-companion-content-coding content)))
 
-(defun gemini-companion-content-text-shown (content)
-  "Return the text of CONTENT as it is displayed, with its line ends.
-Lines that the CLI cannot read are as Emacs reads them.  CONTENT must have
-bytes."
-  (if-let* ((shown-in (gemini-companion-content-shown-in content)))
-      (gemini-companion-coding-decode-undecoded
-       (gemini-companion-content-bytes content) shown-in)
-    (gemini-companion-content-text content)))
-
 (defun gemini-companion-content-encoded (content text)
-  "Return the content of a file to which the CLI of CONTENT has written TEXT.
+  "Return the content of a file that has TEXT, and is stored as CONTENT is.
 Its bytes are unknown if the CLI may not have decoded some of them, or if Emacs
 does not have some characters of TEXT in that coding system."
   (let* ((bytes (encode-coding-string
@@ -103,8 +101,7 @@ does not have some characters of TEXT in that coding system."
   (when (gemini-companion-content-bytes-p content)
     (gemini-companion-format-of-bytes
      (gemini-companion-content-bytes content)
-     (or (gemini-companion-content-shown-in content)
-         (gemini-companion-content-coding content)))))
+     (gemini-companion-content-coding content))))
 
 (provide 'gemini-companion-content)
 ;;; gemini-companion-content.el ends here

@@ -107,10 +107,6 @@ LINES is a number, or a cons (FIRST . LAST), which may be one line."
 
 ;;;; Excluded hunks
 
-(defun gemini-companion-hunk-old-text (hunk original)
-  "Return the lines of HUNK in the buffer ORIGINAL."
-  (car (gemini-companion-hunk--texts hunk original original)))
-
 (defun gemini-companion-hunk--texts (hunk original proposal)
   "Return the lines of HUNK in the buffers ORIGINAL and PROPOSAL, a list."
   (let ((between (lambda (buffer line end)

@@ -341,7 +341,7 @@
                                   (gemini-companion-undo-edit
                                    edit (car (gemini-companion-edit-hunks edit))))))
           (gemini-companion-test-write "a" (concat written "mine\n"))
-          (should (equal "a is not UTF-8 and has changed since; the text before is \
+          (should (equal "a is not text in UTF-8 and has changed since; the text before is \
 in *gemini before: a*"
                          (gemini-companion-test-refusal
                           (gemini-companion-undo-edit edit))))

@@ -344,21 +344,19 @@
     (gemini-companion-test-walk "u")
     (should (equal "1\n2\n3" (buffer-string)))))
 
-(ert-deftest gemini-companion-walk-undoes-in-a-buffer-of-bytes ()
-  (gemini-companion-test-with-changes '(("a" "L1 é\n\0 é\nL3\nL4 é\nL5\n"))
-    (gemini-companion-test-writes "a" "L1 é\n\0 é\nthree é\nL4 é\nL5\n" session)
+(ert-deftest gemini-companion-walk-has-no-changes-of-a-file-that-is-not-a-text ()
+  (gemini-companion-test-with-changes '(("a" "L1\n\0\nL3\n"))
+    (gemini-companion-test-writes "a" "L1\n\0\nthree\n" session)
     (with-current-buffer (find-file-noselect "a")
-      (should (eq 'raw-text (coding-system-type buffer-file-coding-system)))
-      (gemini-companion-next-change)
-      (should (equal 3 (line-number-at-pos)))
-      (goto-char (point-max))
-      (insert "mine é\n")
-      (goto-char (point-min))
-      (forward-line 2)
-      (gemini-companion-undo-change)
-      (save-buffer)
-      (should (equal "L1 \303\251\n\0 \303\251\nL3\nL4 \303\251\nL5\nmine \303\251\n"
-                     (gemini-companion-text-bytes "a"))))))
+      (should-error (gemini-companion-undo-change) :type 'user-error)
+      (should (equal "L1\n\0\nthree\n" (buffer-string))))
+    (let ((edit (car (gemini-companion-edits))))
+      (should (string-search "is not text in UTF-8; undo the whole edit"
+                             (gemini-companion-test-refusal
+                               (gemini-companion-undo-check
+                                edit (car (gemini-companion-edit-hunks edit))))))
+      (gemini-companion-undo-edit edit)
+      (should (equal "L1\n\0\nL3\n" (gemini-companion-text-bytes "a"))))))
 
 (ert-deftest gemini-companion-walk-is-in-the-context-menu-of-a-change ()
   (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n6\n7\n8\n9\n"

@@ -18,7 +18,7 @@
   :tags '(pure)
   (should (gemini-companion-client-writes-own-text-p "copilot"))
   (should (gemini-companion-client-discards-edits-p "copilot"))
-  (should-not (gemini-companion-client-codings "copilot")))
+  (should-not (gemini-companion-client-keeps-coding-p "copilot")))
 
 (provide 'gemini-companion-client-copilot-test)
 ;;; gemini-companion-client-copilot-test.el ends here

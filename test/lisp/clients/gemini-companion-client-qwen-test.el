@@ -15,10 +15,5 @@
     (should (eq state (assoc-default title (gemini-companion-client-titles "qwen")
                                      #'string-match-p)))))
 
-(ert-deftest gemini-companion-client-qwen-knows-coding-systems-of-this-emacs ()
-  :tags '(pure)
-  (dolist (coding (gemini-companion-client-codings "qwen"))
-    (should (eq 0 (coding-system-eol-type coding)))))
-
 (provide 'gemini-companion-client-qwen-test)
 ;;; gemini-companion-client-qwen-test.el ends here

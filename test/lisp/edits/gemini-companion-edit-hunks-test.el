@@ -16,7 +16,7 @@
       (should (equal "café\n2\ndéjà\n4\n"
                      (gemini-companion-test-text
                       (gemini-companion-edit-texts-original edit))))
-      (should (= 3 (gemini-companion-edit-hunks-lost-count edit)))
+      (should (= 3 (gemini-companion-edit-lost edit)))
       (cl-letf (((symbol-function 'yes-or-no-p)
                  (lambda (question) (ignore (push question asked)))))
         (gemini-companion-edit-accept edit))
@@ -33,40 +33,34 @@
 
 (ert-deftest gemini-companion-edit-hunks-does-not-ask-if-nothing-is-lost ()
   (pcase-dolist (`(,bytes ,proposal)
-                 '(("caf\351\n2\n" "café\ntwo\n") ("caf\303\251\n2\n" "caf\uFFFD\ntwo\n")
-                   ("\357\277\275\351\n2\n" "\uFFFDé\ntwo\n")))
+                 '(("caf\351\n2\n" "café\ntwo\n")
+                   ("caf\303\251\n2\n" "caf\uFFFD\ntwo\n")))
     (gemini-companion-edit-test-with-bytes "gemini" bytes
       (cl-letf (((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked"))))
         (gemini-companion-edit-accept (funcall propose proposal))))))
 
-(ert-deftest gemini-companion-edit-hunks-lost-characters-of-excluded-hunks-stay ()
-  (gemini-companion-edit-test-with-bytes "gemini" "\351\n2\n3\n4\n"
-    (let ((edit (funcall propose "\uFFFD\n2\n3\nfour\n")))
-      (gemini-companion-edit-hunks-toggle edit (car (gemini-companion-edit-hunks edit)))
-      (should (= 0 (gemini-companion-edit-hunks-lost-count edit)))
-      (gemini-companion-edit-accept edit)
-      (should (equal "\303\251\n2\n3\nfour\n" (gemini-companion-text-bytes "a"))))))
-
-;; It would be sent, and is nothing that a CLI can write.
-(ert-deftest gemini-companion-edit-hunks-bytes-of-a-hunk-cannot-be-kept ()
-  (gemini-companion-edit-test-with-bytes "gemini" "\303\251 \351\0\n2\n3\n4\n"
-    (let ((edit (funcall propose "é \uFFFD\0\n2\n3\nfour\n")))
-      (should (string-search
-               "cannot write the bytes"
-               (gemini-companion-test-refusal
-                 (gemini-companion-edit-hunks-toggle
-                  edit (car (gemini-companion-edit-hunks edit)))))))))
+(ert-deftest gemini-companion-edit-hunks-are-answered-as-a-whole-if-not-utf-8 ()
+  (pcase-dolist (`(,bytes ,proposal)
+                 '(("\351\n2\n3\n4\n" "\uFFFD\n2\n3\nfour\n")
+                   ("\0\n2\n3\n4\n" "\0\n2\n3\nfour\n")
+                   ("\303\251 \351\n2\n3\n4\n" "é \uFFFD\n2\n3\nfour\n")))
+    (gemini-companion-edit-test-with-bytes "gemini" bytes
+      (let* ((edit (funcall propose proposal))
+             (hunks (gemini-companion-edit-hunks edit)))
+        (should (= (cl-count ?\uFFFD proposal) (gemini-companion-edit-lost edit)))
+        (should (equal "a is not text in UTF-8; accept or reject the whole proposal"
+                       (gemini-companion-test-refusal
+                         (gemini-companion-edit-hunks-toggle edit (car hunks)))))))))
 
 ;; Qwen Code writes a question mark.
 (ert-deftest gemini-companion-edit-hunks-coding-that-lacks-a-character-is-reported ()
   (gemini-companion-edit-test-with-bytes "qwen" "caf\351 cr\350me\n2\n"
     (let ((edit (funcall propose "café crème\n→ 2\n")))
       (gemini-companion-edit-hunks edit)
-      (should (= 1 (gemini-companion-edit-hunks-lost-count edit)))
-      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+      (should (= 1 (gemini-companion-edit-lost edit)))
+      (cl-letf (((symbol-function 'yes-or-no-p) #'ignore))
         (gemini-companion-edit-accept edit))
-      (gemini-companion-test-write "a" "caf\351 cr\350me\n? 2\n")
-      (should (gemini-companion-edit-texts-in-file-p edit)))))
+      (should (gemini-companion-edit-open-p edit)))))
 
 (ert-deftest gemini-companion-edit-hunks-count-what-is-not-excluded ()
   (gemini-companion-edit-test-with '(("a" "1\n2\n3\n4\n"))

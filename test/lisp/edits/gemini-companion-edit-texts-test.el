@@ -8,22 +8,38 @@
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-edit-texts)
 
-;; Nothing of the text before is left, so that only the file tells.
-(ert-deftest gemini-companion-edit-texts-coding-is-corrected-by-what-was-written ()
-  (dolist (coding '(koi8-r windows-1251 big5))
-    (let* ((old (if (eq coding 'big5) "這是測試\n" "тест\n"))
-           (new (if (eq coding 'big5) "內容\n" "Вторая\n"))
-           (bytes (encode-coding-string old coding)))
-      (gemini-companion-edit-test-with-bytes "qwen" bytes
-        (with-current-buffer (find-file-noselect "a")
-          (let ((edit (funcall propose new)))
-            (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-              (gemini-companion-edit-accept edit))
-            (gemini-companion-test-write "a" (encode-coding-string new coding))
-            (gemini-companion-test-in-the-end
-              (eq 'written (gemini-companion-edit-file-state edit)))
-            (gemini-companion-undo-edit edit)
-            (should (equal bytes (gemini-companion-text-bytes "a")))))))))
+(ert-deftest gemini-companion-edit-texts-of-qwen-code-are-as-emacs-reads-them ()
+  (gemini-companion-edit-test-with-bytes "qwen" "caf\351\n1\n"
+    (let ((edit (funcall propose "café\n2\n")))
+      (should (equal "café\n1\n" (gemini-companion-test-text
+                                  (gemini-companion-edit-texts-original edit))))
+      (should-not (gemini-companion-edit-texts-converted-p edit))
+      (gemini-companion-edit-accept edit)
+      (gemini-companion-test-write "a" "caf\351\n2\n")
+      (should (gemini-companion-edit-texts-in-file-p edit))
+      (gemini-companion-undo-edit edit)
+      (should (equal "caf\351\n1\n" (gemini-companion-text-bytes "a"))))))
+
+;; Qwen Code may have guessed another coding system.
+(ert-deftest gemini-companion-edit-texts-that-emacs-reads-otherwise-are-not-undone ()
+  (let ((before (encode-coding-string "тест\n" 'koi8-r))
+        (after (encode-coding-string "Вторая\n" 'koi8-r)))
+    (gemini-companion-edit-test-with-bytes "qwen" before
+      (with-coding-priority '(utf-8 iso-latin-1)
+        (let ((edit (funcall propose "Вторая\n")))
+          (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+            (gemini-companion-edit-accept edit))
+          (gemini-companion-test-write "a" after)
+          (gemini-companion-test-in-the-end
+            (eq 'written (gemini-companion-edit-file-state edit)))
+          (should (equal "a is not text in UTF-8 and has changed since; the text \
+before is in *gemini before: a*"
+                         (gemini-companion-test-refusal
+                           (gemini-companion-undo-edit edit))))
+          (should (equal before
+                         (with-current-buffer "*gemini before: a*"
+                           (encode-coding-string (buffer-string) 'latin-1))))
+          (should (equal after (gemini-companion-text-bytes "a"))))))))
 
 (ert-deftest gemini-companion-edit-texts-before-is-as-the-cli-sees-it ()
   :tags '(pure)

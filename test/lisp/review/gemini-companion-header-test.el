@@ -161,7 +161,7 @@
     (gemini-companion-test-write "a" "caf\351\n2\nd\351j\340\n")
     (let ((edit (gemini-companion-test-show "a" "caf\uFFFD\ntwo\nd\uFFFDj\uFFFD\n")))
       (should (string-search
-               "not UTF-8: the CLI replaces 3 characters"
+               "not UTF-8: the CLI will replace 3 characters"
                (gemini-companion-test-header
                 (gemini-companion-review-main-buffer edit)))))))
 

@@ -18,18 +18,18 @@
       (should (eq has (gemini-companion-content-bytes-p content)))
       (should (eq has (and (gemini-companion-content-format content) t))))))
 
-(ert-deftest gemini-companion-content-is-read-as-its-cli-does-and-displayed-as-emacs ()
+(ert-deftest gemini-companion-content-is-read-as-emacs-does-unless-it-is-utf-8 ()
   (let* ((bytes (encode-coding-string "ä\nb\n" 'latin-1))
-         (cli (gemini-companion-content-make :bytes bytes :shown-in 'latin-1))
-         (guessed (gemini-companion-content-make :bytes bytes
-                                                 :coding 'iso-latin-1-unix)))
-    ;; What is not UTF-8 cannot be read by a CLI that guesses nothing.
-    (should-not (equal "ä\nb\n" (gemini-companion-content-text cli)))
-    (should (equal "ä\nb\n" (gemini-companion-content-text-shown cli)))
-    (should (equal "ä\nb\n" (gemini-companion-content-text guessed)))
+         (content (gemini-companion-content-read bytes 'iso-latin-1-unix)))
+    (should (equal "ä\nb\n" (gemini-companion-content-text content)))
     (should (equal "é\n" (gemini-companion-content-text
-                          (gemini-companion-content-with
-                           guessed (encode-coding-string "é\n" 'latin-1)))))))
+                          (gemini-companion-content-with content "\351\n"))))
+    ;; A CLI may convert the file.
+    (should (equal "é\n" (gemini-companion-content-text
+                          (gemini-companion-content-with content "\303\251\n"))))
+    (should (equal "é\n" (gemini-companion-content-text
+                          (gemini-companion-content-read "\303\251\n"
+                                                         'iso-latin-1-unix))))))
 
 (ert-deftest gemini-companion-content-of-a-text-has-its-bytes-or-none ()
   (let ((content (gemini-companion-content-make :bytes "a\n"
