@@ -185,8 +185,8 @@ calls this once `gemini-companion-requests' is up to date."
 
 (defun gemini-companion-request-read (request prompt &rest arguments)
   "Return the text that the user types after PROMPT, about REQUEST.
-If REQUEST ended meanwhile, add the text to the kill ring, and return nil.  PROMPT
-and ARGUMENTS are those of `read-string'."
+If REQUEST ended meanwhile, add the text to the kill ring, and return nil.
+PROMPT and ARGUMENTS are those of `read-string'."
   ;; Emacs signals an error if the current buffer and its frame are deleted
   ;; meanwhile.
   (let ((typed (with-temp-buffer (apply #'read-string prompt arguments))))
