@@ -1039,9 +1039,6 @@ exists, the record stays with that file."
 
 ;;;; Life
 
-;; Notifications of the system are lost where a file is replaced, and polling each file
-;; would keep the machine awake.  So a file is asked when the user turns to it.
-
 (defun gemini-companion-changes--up-to-date-p (record buffer)
   "Return non-nil if BUFFER has read what the file of RECORD has now.
 BUFFER visits that file, or is nil.  The copy of a remote file has no time that
@@ -1084,17 +1081,11 @@ Revert its buffer; if the buffer has unsaved text, report once how to merge it."
                (gemini-companion-changes-file-name record)))
             gemini-companion-changes--files))
 
-(defun gemini-companion-changes--compare-selected (frame)
-  "Compare the file of the selected window of FRAME, after redisplay."
-  (let ((buffer (window-buffer (frame-selected-window frame))))
-    (when (with-current-buffer buffer (gemini-companion-changes--record-here))
-      (run-with-timer 0 nil #'gemini-companion-changes--compare-buffer buffer))))
-
-(defun gemini-companion-changes--compare-focused ()
-  "Compare all files if Emacs has got the focus, after the event."
-  (when (seq-some (lambda (frame) (eq t (frame-focus-state frame))) (frame-list))
-    (cancel-function-timers #'gemini-companion-changes--compare-all)
-    (run-with-timer 0 nil #'gemini-companion-changes--compare-all)))
+(defun gemini-companion-changes--compare-turned (buffer)
+  "Compare the file of BUFFER, which the user has selected, or all files if nil."
+  (if buffer
+      (gemini-companion-changes--compare-buffer buffer)
+    (gemini-companion-changes--compare-all)))
 
 (defun gemini-companion-changes--compare-at-end (_session state)
   "Compare all files at the end of a turn: STATE is the state of a CLI.
@@ -1103,17 +1094,11 @@ programs that it has run may have written other files."
   (when (eq state 'ready)
     (gemini-companion-changes--compare-all)))
 
-(cl-defmethod gemini-companion-part-start ((_part (eql 'changes)))
-  "Compare files when Emacs gets the focus."
-  (add-function :after after-focus-change-function
-                #'gemini-companion-changes--compare-focused))
-
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'changes)))
   "Record what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
     (gemini-companion-state-functions gemini-companion-changes--compare-at-end)
-    (window-selection-change-functions gemini-companion-changes--compare-selected)
-    (window-buffer-change-functions gemini-companion-changes--compare-selected)
+    (gemini-companion-watch-turned-functions gemini-companion-changes--compare-turned)
     (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)
     (find-file-hook gemini-companion-changes-update-buffer)
     (after-revert-hook gemini-companion-changes-update-buffer)
@@ -1121,10 +1106,6 @@ programs that it has run may have written other files."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Forget all changes."
-  (remove-function after-focus-change-function
-                   #'gemini-companion-changes--compare-focused)
-  (cancel-function-timers #'gemini-companion-changes--compare-all)
-  (cancel-function-timers #'gemini-companion-changes--compare-buffer)
   (setq gemini-companion-changes--unrecorded nil)
   (mapc #'gemini-companion-changes--drop gemini-companion-changes--files))
 

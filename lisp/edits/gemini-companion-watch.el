@@ -15,7 +15,8 @@
 ;; saves would be taken for the expected write of a CLI.
 ;;
 ;; `revert' watches files whose buffers must be reverted, `written' files that a CLI
-;; is expected to write, and `edit' the files of open reviews.
+;; is expected to write, and `edit' the files of open reviews.  Other files are asked
+;; when the user turns to them.
 
 ;;; Code:
 
@@ -349,7 +350,38 @@ The copy of a remote file gets the saved text later."
                           (car (gemini-companion-watch-stamp file)))
         (gemini-companion-watch--set-self-written watch)))))
 
+;;;; Files to which the user turns
+
+;; Notifications of the system are lost where a file is replaced, and polling each file
+;; would keep the machine awake.  So other files are asked when the user turns to them.
+
+(defvar gemini-companion-watch-turned-functions nil
+  "Functions called with the buffer to which the user turns, after redisplay.
+The argument is nil for all buffers, when Emacs gets the focus.")
+
+(defun gemini-companion-watch--turn-to (buffer)
+  "Call `gemini-companion-watch-turned-functions' with BUFFER, if that is live."
+  (when (or (null buffer) (buffer-live-p buffer))
+    (run-hook-with-args 'gemini-companion-watch-turned-functions buffer)))
+
+(defun gemini-companion-watch--follow-selection (frame)
+  "Turn to the file of the selected window of FRAME, after redisplay."
+  (let ((buffer (window-buffer (frame-selected-window frame))))
+    (when (gemini-companion-text-visited buffer)
+      (run-with-timer 0 nil #'gemini-companion-watch--turn-to buffer))))
+
+(defun gemini-companion-watch--follow-focus ()
+  "Turn to all files if Emacs has got the focus, after the event."
+  (when (seq-some (lambda (frame) (eq t (frame-focus-state frame))) (frame-list))
+    (cancel-function-timers #'gemini-companion-watch--turn-to)
+    (run-with-timer 0 nil #'gemini-companion-watch--turn-to nil)))
+
 ;;;; Life
+
+(cl-defmethod gemini-companion-part-start ((_part (eql 'watch)))
+  "Turn to all files when Emacs gets the focus."
+  (add-function :after after-focus-change-function
+                #'gemini-companion-watch--follow-focus))
 
 ;; Most files are not watched, so these hooks, which run at each save and each visit
 ;; of a file, must be fast without watches.
@@ -375,10 +407,15 @@ The copy of a remote file gets the saved text later."
     (after-save-hook gemini-companion-watch--after-save -90)
     ;; Emacs has read what was written, whose time is then that of the buffer.
     (after-revert-hook gemini-companion-watch--after-read -90)
-    (find-file-hook gemini-companion-watch--after-read -90)))
+    (find-file-hook gemini-companion-watch--after-read -90)
+    (window-selection-change-functions gemini-companion-watch--follow-selection)
+    (window-buffer-change-functions gemini-companion-watch--follow-selection)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'watch)))
   "Stop watching all files."
+  (remove-function after-focus-change-function
+                   #'gemini-companion-watch--follow-focus)
+  (cancel-function-timers #'gemini-companion-watch--turn-to)
   (mapc #'gemini-companion-watch-stop gemini-companion-watch--all)
   (setq gemini-companion-watch--here-known nil))
 

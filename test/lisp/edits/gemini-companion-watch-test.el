@@ -171,4 +171,25 @@
           (mapc #'gemini-companion-watch-stop watches)
           (mapc #'kill-buffer buffers))))))
 
+(ert-deftest gemini-companion-watch-turns-to-files-after-redisplay ()
+  (gemini-companion-test-with-directory '(("a" "1\n"))
+    (let* ((turned nil)
+           (gemini-companion-watch-turned-functions
+            (list (lambda (buffer) (push buffer turned)))))
+      (with-temp-buffer
+        (switch-to-buffer (current-buffer))
+        (gemini-companion-watch--follow-selection (selected-frame))
+        (switch-to-buffer (find-file-noselect "a"))
+        (gemini-companion-watch--follow-selection (selected-frame))
+        (should-not turned)
+        (gemini-companion-test-in-the-end turned)
+        (should (equal (list (get-file-buffer "a")) turned))
+        (setq turned nil)
+        (cl-letf (((symbol-function 'frame-focus-state) #'ignore))
+          (gemini-companion-watch--follow-focus))
+        (cl-letf (((symbol-function 'frame-focus-state) #'always))
+          (gemini-companion-watch--follow-focus))
+        (gemini-companion-test-in-the-end turned)
+        (should (equal '(nil) turned))))))
+
 ;;; gemini-companion-watch-test.el ends here
