@@ -38,6 +38,9 @@ soak:
 	@GC_RECORD_SEQUENCES=$${GC_RECORD_SEQUENCES:-10000} dev/test ert -- \
 		gemini-companion-record-is-right-in-sequences-of-everyday-use \
 		gemini-companion-record-is-mostly-right-in-sequences-made-for-harm
+	@GC_KILLS=$${GC_KILLS:-100} GC_SAVED_SEQUENCES=$${GC_SAVED_SEQUENCES:-300} \
+		dev/test ert -- gemini-companion-saved-changes-survive-kills-at-random-moments \
+		gemini-companion-saved-marks-are-the-same-after-random-work
 	@.venv/bin/python test/soak
 
 errors:

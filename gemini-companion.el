@@ -31,6 +31,8 @@
 ;;   have a token: in gemini/ide/ of the temporary directory, and in ide/ of ~/.qwen/,
 ;;   ~/.copilot/ and ~/.pi/agent/.  They are deleted when the mode is turned off or
 ;;   Emacs exits.
+;; - What you have not reviewed is saved for the next Emacs: texts of files, in
+;;   ~/.emacs.d/gemini-companion/changes/, which only you can read.
 ;; - The programs diff and diff3 compare texts.  Other programs are run only after one
 ;;   of the following commands.
 ;; - M-x gemini-companion-run starts a CLI.
@@ -127,6 +129,8 @@
     "Go to the next review or question." t)
   (autoload 'gemini-companion-set-rule "gemini-companion-rules-set"
     "Set a rule to review edits of the file at point always or never." t)
+  (autoload 'gemini-companion-forget "gemini-companion-saved"
+    "Delete what is saved of this project for the next Emacs." t)
   (autoload 'gemini-companion-status "gemini-companion-status"
     "Show the state of the connections to the CLIs, and problems." t)
   (autoload 'gemini-companion-turn-page "gemini-companion-overview"

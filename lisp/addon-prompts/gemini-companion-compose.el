@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; Compose the next prompt of a CLI in a buffer with a text mode.  The draft is saved
-;; to a file automatically until the prompt is submitted.  There is one buffer for each
+;; to a file a second after it has changed, until the prompt is submitted.  There is one buffer for each
 ;; directory in which a CLI runs.
 ;;
 ;; File names after @, and commands after /, are completed.  An image that is yanked or
@@ -64,6 +64,9 @@
 (defvar-local gemini-companion-compose--session nil
   "The session for the prompt, which may have ended, or nil.")
 
+(defvar-local gemini-companion-compose--timer nil
+  "The timer that saves this draft, or nil.")
+
 (defvar-local gemini-companion-compose--files nil
   "The absolute names of the files for completion, nil until they are needed.")
 
@@ -116,6 +119,20 @@ The text is saved in the auto-save file; the buffer visits no file."
           (setq buffer-auto-save-file-name file)
           (set-buffer-modified-p nil)
           (current-buffer)))))
+
+(defun gemini-companion-compose--save-soon (&rest _)
+  "Save this draft in a second."
+  (unless gemini-companion-compose--timer
+    (setq gemini-companion-compose--timer
+          (run-at-time 1 nil #'gemini-companion-compose--save (current-buffer)))))
+
+(defun gemini-companion-compose--save (draft)
+  "Save the text of DRAFT, a buffer that may have been killed."
+  (when (buffer-live-p draft)
+    (with-current-buffer draft
+      (setq gemini-companion-compose--timer nil)
+      (let ((auto-save-include-big-deletions t))
+        (do-auto-save t t)))))
 
 (defun gemini-companion-compose--directory ()
   "Return the root of the project here, or else this directory.
@@ -482,6 +499,7 @@ submit it? "))
   ;; A draft, and this hook, stay when the companion mode is turned off: its text is
   ;; still saved when the buffer is killed.
   (add-hook 'kill-buffer-hook (apply-partially #'do-auto-save t t) nil t)
+  (add-hook 'after-change-functions #'gemini-companion-compose--save-soon nil t)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-compose--delete-images)
   (font-lock-add-keywords
@@ -512,9 +530,11 @@ Otherwise, the text of a file could be sent, replaced or killed."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-compose--delete-images)
   (gemini-companion-compose--delete-images)
+  (cancel-function-timers #'gemini-companion-compose--save)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when gemini-companion-compose-mode
+        (gemini-companion-compose--save buffer)
         (funcall major-mode)))))
 
 ;;;; Commands

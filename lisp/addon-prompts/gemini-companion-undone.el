@@ -171,10 +171,27 @@ For a deleted file, return non-nil if that exists again."
   (let ((source (gemini-companion-undone-source undone)))
     (cond ((null (gemini-companion-undone-first undone))
            (gemini-companion-text-attributes (gemini-companion-undone-path undone)))
+          ((null source) (gemini-companion-undone--in-file-p undone))
           ((gemini-companion-edit-p source)
            (gemini-companion-edit-written-p source))
           (t (gemini-companion-changes-back-p
               source (gemini-companion-undone-hunks undone))))))
+
+(defun gemini-companion-undone--in-file-p (undone)
+  "Return non-nil if the saved file has the lines of UNDONE, and not the old ones.
+This is for a change that a previous Emacs has undone."
+  (let* ((path (gemini-companion-undone-path undone))
+         (new (string-join (gemini-companion-undone-new undone)))
+         (old (string-join (gemini-companion-undone-old undone)))
+         (attributes (gemini-companion-text-attributes path)))
+    (and attributes
+         (<= (file-attribute-size attributes) gemini-companion-undone--largest)
+         (let ((text (gemini-companion-text-normalized
+                      (gemini-companion-text-read path))))
+           (if (string-blank-p new)
+               (not (string-search old text))
+             (and (string-search new text)
+                  (or (string-blank-p old) (not (string-search old text)))))))))
 
 ;;;; Reports
 
@@ -300,6 +317,23 @@ changes are to be reported again.  This is for
           (time (format-time-string "undone reported %H:%M" time)))))
 
 ;;;; Life
+
+(cl-defmethod gemini-companion-part-saved ((_part (eql 'undone)))
+  "Return the undone changes that no CLI knows of."
+  (mapcar (lambda (undone)
+            (pcase-let (((cl-struct gemini-companion-undone path session first last
+                                    old new)
+                         undone))
+              (cons path (list :path path :session session :first first :last last
+                               :old old :new new))))
+          (reverse gemini-companion-undone--all)))
+
+(cl-defmethod gemini-companion-part-restore ((_part (eql 'undone)) items)
+  "Record the undone changes of ITEMS again; their sources are unknown."
+  (add-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
+  (pcase-dolist (`(,_ . ,slots) items)
+    (push (apply #'gemini-companion-undone--make slots) gemini-companion-undone--all))
+  (run-hooks 'gemini-companion-turn-addition-hook))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))
   "Drop all undone changes, as the edits are dropped."

@@ -107,6 +107,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("R" gemini-companion-restart "Restart the server" (global) :enable mode)
      ("e" gemini-companion-events-buffer "Show the event log" (global))
      ("i" gemini-companion-install-server "Install Python packages" (global))
+     ("F" gemini-companion-forget "Forget what is saved of this project" (global))
      ("x" gemini-companion-extension "Install or remove the extension of Pi"
       (global))
      ("m" gemini-companion-mode "Companion mode" (global) :on mode)

@@ -27,7 +27,7 @@ The files of an add-on that is not installed are missing.")
 (defvar gemini-companion-part-list
   '(install extension state session roots watch revert edit proposal notify auto
     arrival changes marks context review cli walk decision comment overview
-    status)
+    status saved)
   "The components of the core in starting order; they stop in reverse order.
 The file of a component has the methods that it needs of
 `gemini-companion-part-start', `-hooks', `-ready', `-lighter', `-findings' and
@@ -150,6 +150,16 @@ space, and a line of the tooltip, or a function that returns that line."
 (cl-defgeneric gemini-companion-part-unfinished (_part)
   "Return what the exit of Emacs would end or lose for PART, a list of strings.
 For example: (\"Gemini CLI is working\")"
+  nil)
+
+(cl-defgeneric gemini-companion-part-saved (_part)
+  "Return the state of PART to save for the next Emacs, a list of items.
+An item is a cons of the name of the file that it is about and of a value that
+can be printed.  It is not saved if that file is not shared."
+  nil)
+
+(cl-defgeneric gemini-companion-part-restore (_part _items)
+  "Restore ITEMS of PART, some that `gemini-companion-part-saved' has returned."
   nil)
 
 (cl-defgeneric gemini-companion-part-findings (_part _directory)

@@ -304,6 +304,18 @@ A CLI may report a write that Emacs has already found in the file."
               (cons (gemini-companion-changes-file-version record) lines-before))
         (gemini-companion-changes--make-room record)))))
 
+(defun gemini-companion-changes-record (edit)
+  "Record what EDIT has written, which is not reported to anybody.
+It was written before this Emacs was started."
+  (gemini-companion-changes--record edit))
+
+(defun gemini-companion-changes-record-others (record lines)
+  "Record that the file of RECORD had LINES, a vector, which others have written.
+They did before this Emacs was started."
+  (cl-callf gemini-companion-record-look (gemini-companion-changes-file-lines record)
+    lines)
+  (gemini-companion-changes--decided record))
+
 (defun gemini-companion-changes--write-of (record edit)
   "Return the last write of EDIT in RECORD, or nil."
   (cl-find edit (gemini-companion-changes-file-writes record)

@@ -14,23 +14,29 @@
 (require 'gemini-companion-comment)
 (require 'gemini-companion-part)
 (require 'gemini-companion-session)
+(require 'seq)
 (require 'subr-x)
 
 (defvar gemini-companion-comment-opening--all nil
   "The openings that were not sent, a list of (SESSION . TEXT).")
 
+(defun gemini-companion-comment-opening--of-p (session opening)
+  "Return non-nil if OPENING, (SESSION . TEXT), is for the CLI of SESSION."
+  (let ((other (car opening)))
+    (or (gemini-companion-session-same-p session other)
+        (and (plist-get other :directory)
+             (gemini-companion-session-next-p session other)))))
+
 (defun gemini-companion-comment-opening (session)
   "Return the opening for the CLI of SESSION, a text, or nil."
-  (cdr (seq-find (lambda (opening)
-                   (gemini-companion-session-same-p session (car opening)))
+  (cdr (seq-find (apply-partially #'gemini-companion-comment-opening--of-p session)
                  gemini-companion-comment-opening--all)))
 
 (defun gemini-companion-comment-opening-set (session text)
   "Let TEXT be the opening for the CLI of SESSION.
 Without TEXT, or if it is blank, there is none."
   (setq gemini-companion-comment-opening--all
-        (seq-remove (lambda (opening)
-                      (gemini-companion-session-same-p session (car opening)))
+        (seq-remove (apply-partially #'gemini-companion-comment-opening--of-p session)
                     gemini-companion-comment-opening--all))
   (unless (string-blank-p (or text ""))
     (push (cons session text) gemini-companion-comment-opening--all))
@@ -45,6 +51,23 @@ Without TEXT, or if it is blank, there is none."
     (when (string-match-p "\\`[[:space:]]*[/!]" text)
       (user-error "A prompt that begins with / or ! is a command; begin with a word"))
     (gemini-companion-comment-opening-set session text)))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-saved ((_part (eql 'comment-opening)))
+  "Return the openings, each with the directory of its CLI."
+  (seq-filter #'car
+              (mapcar (pcase-lambda (`(,session . ,text))
+                        (list (and (null (plist-get session :remote))
+                                   (plist-get session :directory))
+                              session text))
+                      gemini-companion-comment-opening--all)))
+
+(cl-defmethod gemini-companion-part-restore ((_part (eql 'comment-opening)) items)
+  "Restore the openings in ITEMS, for the next CLIs in their directories."
+  (pcase-dolist (`(,_ ,session ,text) items)
+    (unless (gemini-companion-comment-opening session)
+      (gemini-companion-comment-opening-set session text))))
 
 (cl-defmethod gemini-companion-part-stop :after ((_part (eql 'comment)))
   "Forget all openings."

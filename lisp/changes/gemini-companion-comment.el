@@ -1158,6 +1158,37 @@ Emacs still asks about comments that no CLI has received."
                                  "%d comments were not sent" count)
                        count)))))
 
+(cl-defmethod gemini-companion-part-saved ((_part (eql 'comment)))
+  "Return the unsent comments; a comment on a proposal is one on its file then."
+  (mapcar (lambda (comment)
+            (cons (gemini-companion-comment-path comment)
+                  (list :file (gemini-companion-comment-file comment)
+                        :path (gemini-companion-comment-path comment)
+                        :session (gemini-companion-comment-session comment)
+                        :side (gemini-companion-comment-side comment)
+                        :lines (gemini-companion-comment-lines comment)
+                        :first (gemini-companion-comment-now comment)
+                        :last (gemini-companion-comment-last comment)
+                        :above (gemini-companion-comment-above comment)
+                        :below (gemini-companion-comment-below comment)
+                        :text (gemini-companion-comment-text comment)
+                        :copied (gemini-companion-comment-copied comment))))
+          (gemini-companion-comments-unsent)))
+
+(cl-defmethod gemini-companion-part-restore ((_part (eql 'comment)) items)
+  "Add the comments of ITEMS that are not there."
+  (pcase-dolist (`(,_ . ,slots) items)
+    (unless (seq-some (lambda (comment)
+                        (and (equal (plist-get slots :file)
+                                    (gemini-companion-comment-file comment))
+                             (equal (plist-get slots :lines)
+                                    (gemini-companion-comment-lines comment))
+                             (equal (plist-get slots :text)
+                                    (gemini-companion-comment-text comment))))
+                      gemini-companion-comment--all)
+      (gemini-companion-comment--add
+       (apply #'gemini-companion-comment--make slots)))))
+
 (defun gemini-companion-comment--exit-p ()
   "Return non-nil if Emacs may exit, after the mode was turned off.
 All comments were sent, or the user agrees."

@@ -593,6 +593,18 @@ If REVIEWED is non-nil, return the text without unreviewed changes."
                                (gemini-companion-record--there-p (cdr line))))
                     collect (gemini-companion-record--line-text line))))
 
+(defun gemini-companion-record-text-of-edits (lines edits)
+  "Return the text of the record LINES with unreviewed hunks of EDITS only.
+Hunks of EDITS that are undone are not left out."
+  (cl-flet ((counts (hunk)
+              (if (gemini-companion-record-hunk-reviewed hunk)
+                  (not (gemini-companion-record-hunk-undone hunk))
+                (memq (gemini-companion-record-hunk-edit hunk) edits))))
+    (vconcat (cl-loop for line across lines
+                      when (or (stringp line)
+                               (gemini-companion-record--there-p (cdr line) #'counts))
+                      collect (gemini-companion-record--line-text line)))))
+
 (defun gemini-companion-record--set (hunks)
   "Return a table with HUNKS as keys."
   (let ((set (make-hash-table :test 'eq)))

@@ -258,6 +258,17 @@ received, or that have an unsaved proposal."
   (setq gemini-companion-edit--all
         (gemini-companion-edit--pruned (cons edit gemini-companion-edit--all))))
 
+(defun gemini-companion-edit-add-earlier (edit)
+  "Record EDIT, which has its turn, among the other edits by its time."
+  (let ((newer (seq-take-while (lambda (other)
+                                 (< (gemini-companion-edit-since edit)
+                                    (gemini-companion-edit-since other)))
+                               gemini-companion-edit--all)))
+    (setq gemini-companion-edit--all
+          (gemini-companion-edit--pruned
+           (append newer (list edit)
+                   (nthcdr (length newer) gemini-companion-edit--all))))))
+
 ;;;; Properties of an edit
 
 (defun gemini-companion-edit-new-p (edit)

@@ -116,13 +116,17 @@ and in / are outside."
 (defvar gemini-companion-privacy-problem nil
   "Symbol of the last error in a check, or nil.")
 
+(defvar gemini-companion-privacy-refresh-hook nil
+  "Hook run when other files may be shared than before.")
+
 (defun gemini-companion-privacy-refresh (&optional if-changed)
   "Drop the cached answers about files and roots.
 If IF-CHANGED is non-nil, do so only if a file with rules has changed; see
 `gemini-companion-cache-refresh'.  Call this regularly, since no hook runs when
 another program writes such a file."
   (when (gemini-companion-cache-refresh if-changed)
-    (setq gemini-companion-privacy-problem nil)))
+    (setq gemini-companion-privacy-problem nil)
+    (run-hooks 'gemini-companion-privacy-refresh-hook)))
 
 ;;;; Exclusions
 
