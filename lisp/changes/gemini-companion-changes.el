@@ -838,6 +838,42 @@ list of new changes, which have the hunks of these edits."
         (gemini-companion-changes-set-visited buffer parts)
         parts))))
 
+;;;; Parts of changes
+
+(defun gemini-companion-changes-part (record change new-p old-p)
+  "Return a part of CHANGE, one of RECORD at the last update, as changes.
+The value is a list of changes that can be kept and undone by themselves.  If
+all lines of CHANGE are in the part, it is a list of CHANGE; if none is, nil.
+For NEW-P and OLD-P, see `gemini-companion-record-split'."
+  (let* ((seen (gemini-companion-changes-seen
+                record (gemini-companion-changes-buffer record)))
+         (look (gemini-companion-changes-seen-look seen)))
+    (pcase (gemini-companion-record-split look change new-p old-p)
+      ('nil (and (or (cl-loop for n from (gemini-companion-lines-change-start change)
+                              below (gemini-companion-lines-change-end change)
+                              thereis (funcall new-p n))
+                     (cl-loop for n below (length (gemini-companion-lines-change-lines
+                                                   change))
+                              thereis (funcall old-p n)))
+                 (list change)))
+      (`(,lines ,hunks ,others)
+       (setf (gemini-companion-changes-file-lines record) lines)
+       (dolist (write (gemini-companion-changes-file-writes record))
+         (cl-flet ((with-others (known)
+                     (append known
+                             (cl-loop for (hunk . other) in others
+                                      when (memq hunk known) collect other))))
+           (cl-callf with-others (gemini-companion-changes--write-hunks write))
+           (dolist (shown (gemini-companion-changes--write-shown write))
+             (setcdr shown (with-others (cdr shown))))))
+       (gemini-companion-changes--decided record)
+       (gemini-companion-changes-update record)
+       (let ((parts (gemini-companion-record-without
+                     (gemini-companion-changes--current-look record) hunks)))
+         (gemini-companion-changes-set-visited
+          (gemini-companion-changes-buffer record) parts)
+         parts)))))
+
 ;;;; What was decided
 
 (defun gemini-companion-changes-version (record)

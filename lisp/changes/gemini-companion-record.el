@@ -839,6 +839,112 @@ then others have written it in the place of lines that the undo had restored."
        when (cdr last)
        do (setq n (1+ n))))))
 
+;;;; Parts of a change
+
+(defun gemini-companion-record-split (look change new-p old-p)
+  "Give a part of CHANGE, which is in LOOK, hunks of its own.
+NEW-P is a predicate on the indices of the lines of CHANGE in the text, and
+OLD-P on the indices of the lines that it has replaced, from 0 on; both say
+which lines are in the part.  If as many lines are new as were replaced, each
+replaces one, and both are in the part or none.  Otherwise, the replaced lines
+are in the part with the first new one, unless OLD-P selects some.
+
+Return a list: LOOK with these hunks, the hunks of the part, and an alist from
+hunks to the other ones of their lines.  Return nil if the part has no line, or
+all of them."
+  (pcase-let* ((`(,from . ,to) (gemini-companion-record--range look change))
+               (olds nil)
+               (news nil)
+               (n (gemini-companion-lines-change-start change)))
+    (cl-loop for k from from below to
+             for marks = (gemini-companion-record--marks (aref look k))
+             for now = (gemini-companion-record--there-p marks)
+             for then = (gemini-companion-record--reviewed-p marks)
+             do (cond ((and now (not then)) (push (cons k (funcall new-p n)) news))
+                      ((and then (not now))
+                       (push (cons k (funcall old-p (length olds))) olds)))
+             when now do (setq n (1+ n)))
+    (setq olds (nreverse olds)
+          news (nreverse news))
+    (cond ((length= olds (length news))
+           (cl-mapc (lambda (old new)
+                      (setcdr old (setcdr new (or (cdr old) (cdr new)))))
+                    olds news))
+          ((not (seq-some #'cdr olds))
+           (dolist (old olds)
+             (setcdr old (cdar news)))))
+    (let ((all (append olds news)))
+      (when (and (seq-some #'cdr all) (not (seq-every-p #'cdr all)))
+        (gemini-companion-record--with-part
+         look from to all
+         (and (length= olds (length news)) (cl-mapcar #'list olds news)))))))
+
+(defun gemini-companion-record--range (look change)
+  "Return the range of LOOK around CHANGE, (FROM . TO): up to lines that stay."
+  (let ((n 0)
+        (from 0)
+        (to (length look)))
+    (dotimes (k (length look))
+      (when (gemini-companion-record--there-p
+             (gemini-companion-record--marks (aref look k)))
+        (setq n (1+ n))
+        (when (= n (gemini-companion-lines-change-start change))
+          (setq from (1+ k)))
+        (when (and (= (1- n) (gemini-companion-lines-change-end change))
+                   (= to (length look)))
+          (setq to k))))
+    (cons from to)))
+
+(defun gemini-companion-record--with-part (look from to all pairs)
+  "Return LOOK with hunks for a part of its lines from FROM to TO.
+ALL is an alist from the indices of lines to whether they are in the part, and
+PAIRS are lists of two elements of ALL, the second of which replaces the first.
+For the value, see `gemini-companion-record-split'."
+  (let ((order (number-sequence from (1- to)))
+        (hunks nil)
+        (run 0)
+        (in nil)
+        (lines nil))
+    ;; A replaced line must come before its replacement, and after the one before.
+    (pcase-dolist (`((,old . ,_) (,new . ,_)) pairs)
+      (setq order (delq old order))
+      (let ((rest (memq new order)))
+        (setcdr rest (cons new (cdr rest)))
+        (setcar rest old)))
+    (cl-flet ((own (hunk)
+                (if (or (null (gemini-companion-record-hunk-edit hunk))
+                        (gemini-companion-record-hunk-reviewed hunk)
+                        (gemini-companion-record-hunk-undone hunk)
+                        (and (not in) (= 0 run)))
+                    hunk
+                  (let ((part (or in run)))
+                    (cdr (or (seq-find (pcase-lambda (`((,of . ,its-part) . ,_))
+                                         (and (eq hunk of) (eq part its-part)))
+                                       hunks)
+                             (car (push (cons (cons hunk part)
+                                              (gemini-companion-record--hunk
+                                               (gemini-companion-record-hunk-edit hunk)
+                                               (gemini-companion-record-hunk-number
+                                                hunk)))
+                                        hunks))))))))
+      (dolist (k order)
+        (let ((line (aref look k)))
+          (when-let* ((known (assq k all))
+                      ((not (eq in (and (cdr known) t)))))
+            (setq in (and (cdr known) t))
+            (unless in
+              (setq run (1+ run))))
+          (push (if (stringp line)
+                    line
+                  (cons (car line)
+                        (mapcar (pcase-lambda (`(,hunk . ,how)) (cons (own hunk) how))
+                                (cdr line))))
+                lines))))
+    (list (vconcat (substring look 0 from) (nreverse lines) (substring look to))
+          (cl-loop for ((_ . part) . hunk) in hunks
+                   when (eq t part) collect hunk)
+          (mapcar (pcase-lambda (`((,hunk . ,_) . ,new)) (cons hunk new)) hunks))))
+
 ;;;; What became of hunks
 
 (defun gemini-companion-record-states (look)

@@ -581,6 +581,70 @@ Return what was done, a text."
         (gemini-companion-changes-keep record changes)))
     (concat "Kept " count)))
 
+(defun gemini-companion-walk--undo-parts (record parts)
+  "Undo PARTS of changes of RECORD, see `gemini-companion-changes-part'.
+They are one decision.  Visit the file, but do not display it.  Return what was
+done, a text."
+  (gemini-companion-walk--check-undo record parts 'parts)
+  (gemini-companion-walk--ask-about-others (list (cons record parts)) nil)
+  (let ((lines (gemini-companion-walk--count-lines parts)))
+    (gemini-companion-decision-with (concat "undo of " lines)
+      (format "Undid %s of %s%s" lines
+              (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
+                                          'plain)
+              (if (with-current-buffer (gemini-companion-revert-visit
+                                        (gemini-companion-changes-path record))
+                    (gemini-companion-undo-in-buffer record parts))
+                  ""
+                ", not saved")))))
+
+(defun gemini-companion-walk--keep-parts (record parts)
+  "Keep PARTS of changes of RECORD, see `gemini-companion-changes-part'.
+They are one decision.  Return what was done, a text."
+  (let ((lines (gemini-companion-walk--count-lines parts)))
+    (gemini-companion-decision-with (concat "keep of " lines)
+      (gemini-companion-changes-keep record parts))
+    (concat "Kept " lines)))
+
+(defun gemini-companion-walk--count-lines (parts)
+  "Return the number of lines of PARTS, changes, as a text.
+Removed lines count where there are no others."
+  (let ((count (cl-loop for part in parts
+                        sum (max (- (gemini-companion-lines-change-end part)
+                                    (gemini-companion-lines-change-start part))
+                                 (length (gemini-companion-lines-change-lines part))))))
+    (format (ngettext "%d line" "%d lines" count) count)))
+
+(defun gemini-companion-walk--in-region ()
+  "Return the changes in the region, and whether they are parts, or nil.
+The value is a list of the record of this file, the changes, and whether one of
+them is a part of a change.  Return nil if the region is not active."
+  (when (use-region-p)
+    (let* ((record (or (gemini-companion-changes-here)
+                       (user-error "No changes in this buffer")))
+           (first (1- (gemini-companion-text-line (current-buffer) (region-beginning))))
+           (last (save-excursion
+                   (goto-char (region-end))
+                   (when (and (bolp) (< (region-beginning) (point)))
+                     (backward-char))
+                   (gemini-companion-walk--line)))
+           (in-p (lambda (line) (<= first line last)))
+           (changes (progn (gemini-companion-walk--check-merged record)
+                           (gemini-companion-changes-update record)))
+           (parts (cl-loop
+                   for change in changes
+                   for start = (gemini-companion-lines-change-start change)
+                   for removed = (= start (gemini-companion-lines-change-end change))
+                   append (if removed
+                              (and (funcall in-p start) (list change))
+                            (gemini-companion-changes-part record change in-p
+                                                           #'ignore)))))
+      (unless parts
+        (user-error "No change in the region"))
+      (deactivate-mark)
+      (list record parts (not (seq-every-p (lambda (part) (memq part changes))
+                                           parts))))))
+
 (defun gemini-companion-walk-count (groups)
   "Return the number of changes in GROUPS, a list of (RECORD . CHANGES)."
   (let ((count (apply #'+ (mapcar (lambda (group) (length (cdr group))) groups))))
@@ -872,14 +936,28 @@ The next command of the walk hides it as well."
 
 (defun gemini-companion-undo-change ()
   "Undo the change at point in the file, and go to the next one.
-If the buffer has unsaved text, only that is changed.  A new file is deleted,
-after asking."
+With an active region, undo what the CLI has changed in its lines.  If the
+buffer has unsaved text, only that is changed.  A new file is deleted, after
+asking."
   (interactive)
   (gemini-companion-walk--begin)
-  (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
+  (gemini-companion-walk--decide #'gemini-companion-walk--undo-groups
+                                 #'gemini-companion-walk--undo-parts))
+
+(defun gemini-companion-walk--decide (groups-function parts-function)
+  "Decide on the change at point, or on the lines of the region.
+Call GROUPS-FUNCTION with a list of (RECORD . CHANGES), or PARTS-FUNCTION with a
+record and parts of changes.  Both return what was done, a text.  Then go to the
+next change."
+  (pcase-let* ((`(,record ,changes ,parts)
+                (or (gemini-companion-walk--in-region)
+                    (pcase-let ((`(,record . ,change) (gemini-companion-walk--here)))
+                      (list record (list change) nil))))
                (others (gemini-companion-walk--others record)))
     (gemini-companion-walk--after
-     others (gemini-companion-walk--undo-groups (list (list record change))))))
+     others (if parts
+                (funcall parts-function record changes)
+              (funcall groups-function (list (cons record changes)))))))
 
 (defun gemini-companion-undo-changes (&optional turn)
   "Undo all changes of this file, and go to the next file.
@@ -895,13 +973,12 @@ files are deleted, after asking."
                     (gemini-companion-walk--shared shared)))))
 
 (defun gemini-companion-keep-change ()
-  "Keep the change at point, and go to the next one."
+  "Keep the change at point, and go to the next one.
+With an active region, keep what the CLI has changed in its lines."
   (interactive)
   (gemini-companion-walk--begin)
-  (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
-               (others (gemini-companion-walk--others record)))
-    (gemini-companion-walk--after
-     others (gemini-companion-walk--keep-groups (list (list record change))))))
+  (gemini-companion-walk--decide #'gemini-companion-walk--keep-groups
+                                 #'gemini-companion-walk--keep-parts))
 
 (defun gemini-companion-keep-changes (&optional turn)
   "Keep all changes of this file, and go to the next file.

@@ -709,4 +709,68 @@
         (gemini-companion-undo-edit empties))
       (should (string-search "mine\n" (gemini-companion-test-file-text "a"))))))
 
+;;;; Parts of a change
+
+(defun gemini-companion-walk-test-select (first last)
+  "Select the lines from FIRST to LAST of the current buffer."
+  (setq transient-mark-mode t)
+  (goto-char (point-min))
+  (forward-line (1- first))
+  (push-mark nil t t)
+  (goto-char (point-min))
+  (forward-line last)
+  (setq mark-active t))
+
+(ert-deftest gemini-companion-walk-decides-on-the-lines-of-the-region ()
+  (pcase-dolist
+      (`(,after ,first ,last ,command ,text ,marked)
+       '(;; As many lines are new as were replaced.
+         ("1\nb\nc\nd\ne\n6\n7\n8\n9\n" 3 3 gemini-companion-undo-change
+          "1\nb\n3\nd\ne\n6\n7\n8\n9\n" (2 4 5))
+         ("1\nb\nc\nd\ne\n6\n7\n8\n9\n" 3 3 gemini-companion-keep-change
+          "1\nb\nc\nd\ne\n6\n7\n8\n9\n" (2 4 5))
+         ("1\nb\nc\nd\ne\n6\n7\n8\n9\n" 2 3 gemini-companion-undo-change
+          "1\n2\n3\nd\ne\n6\n7\n8\n9\n" (4 5))
+         ("1\nb\nc\nd\ne\n6\n7\n8\n9\n" 4 9 gemini-companion-keep-change
+          "1\nb\nc\nd\ne\n6\n7\n8\n9\n" (2 3))
+         ("1\nb\nc\nd\ne\n6\n7\n8\n9\n" 1 9 gemini-companion-undo-change
+          "1\n2\n3\n4\n5\n6\n7\n8\n9\n" ())
+         ;; Lines were only added.
+         ("1\na\nb\nc\n2\n3\n4\n5\n6\n7\n8\n9\n" 3 3 gemini-companion-undo-change
+          "1\na\nc\n2\n3\n4\n5\n6\n7\n8\n9\n" (2 3))
+         ("1\na\nb\nc\n2\n3\n4\n5\n6\n7\n8\n9\n" 3 3 gemini-companion-keep-change
+          "1\na\nb\nc\n2\n3\n4\n5\n6\n7\n8\n9\n" (2 4))
+         ;; More lines are new than were replaced: the latter go with the first.
+         ("1\na\nb\nc\n3\n4\n5\n6\n7\n8\n9\n" 3 4 gemini-companion-undo-change
+          "1\na\n3\n4\n5\n6\n7\n8\n9\n" (2))
+         ("1\na\nb\nc\n3\n4\n5\n6\n7\n8\n9\n" 2 2 gemini-companion-undo-change
+          "1\n2\nb\nc\n3\n4\n5\n6\n7\n8\n9\n" (3 4))
+         ;; Two changes.
+         ("1\nb\nc\n4\n5\n6\ng\nh\n9\n" 3 7 gemini-companion-undo-change
+          "1\nb\n3\n4\n5\n6\n7\nh\n9\n" (2 8))))
+    (ert-info ((format "%S %d-%d %s" after first last command))
+      (gemini-companion-test-in-changed after
+        (let ((all (gemini-companion-test-marked "a")))
+          (gemini-companion-walk-test-select first last)
+          (gemini-companion-test-walk command)
+          (should (equal text (buffer-string)))
+          (should (equal text (gemini-companion-test-file-text "a")))
+          (should (equal marked (gemini-companion-test-marked "a")))
+          (should-not (region-active-p))
+          ;; The decision can be taken back, and the rest be undone.
+          (gemini-companion-test-walk 'gemini-companion-restore-change)
+          (should (equal after (buffer-string)))
+          (should (equal all (gemini-companion-test-marked "a")))
+          (gemini-companion-test-walk 'gemini-companion-undo-changes)
+          (should (equal gemini-companion-test-lines (buffer-string)))
+          (should-not (gemini-companion-test-left)))))))
+
+(ert-deftest gemini-companion-walk-has-no-change-in-a-region-without ()
+  (gemini-companion-test-in-changed "1\nb\n3\n4\n5\n6\n7\n8\n9\n"
+    (gemini-companion-walk-test-select 4 6)
+    (should (string-match-p "No change in the region"
+                            (gemini-companion-test-refusal
+                              (gemini-companion-test-walk
+                               'gemini-companion-undo-change))))))
+
 ;;; gemini-companion-walk-test.el ends here
