@@ -224,7 +224,7 @@ or is the user's; `lost' if it cannot be; or else a
 (defun gemini-companion-shell--record-unmarked (session facts files)
   "Record that SESSION has written FILES, `gemini-companion-unmarked-file's.
 FACTS are those of `gemini-companion-shell-wrote'."
-  (pcase-let (((map :root :snapshots :environ :left-out :command) facts))
+  (pcase-let (((map :root :snapshots :environ :command (:left_out left-out)) facts))
     (when (or files left-out)
       (gemini-companion-file-state-record-unmarked
        session
@@ -287,7 +287,7 @@ files that are not recorded, relative to the root."
 (defun gemini-companion-shell--unrecorded (facts count lost)
   "Return which writes are not recorded, or nil.
 For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
-  (pcase-let (((map (:count written) :by-git) facts)
+  (pcase-let (((map (:count written) (:by_git by-git)) facts)
               (problem (gemini-companion-shell--new-problem facts)))
     (cond (problem
            (format "what it wrote is not recorded: %s" problem))

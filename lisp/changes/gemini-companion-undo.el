@@ -541,6 +541,11 @@ exists again, signal an error."
   (when (gemini-companion-names-of-copy file)
     (user-error "%s is on another host; ask its CLI to write it again"
                 (gemini-companion-label-file file)))
+  ;; If this is taken back, they go as well.
+  (when-let* ((directories (gemini-companion-edit-directories-to-make file))
+              (edit (car (gemini-companion-edits-of-file
+                          (gemini-companion-text-true-name file)))))
+    (setf (gemini-companion-edit-missing-directories edit) directories))
   (make-directory (file-name-directory file) t)
   (gemini-companion-watch-writing file
     (gemini-companion-text-write file bytes)

@@ -89,7 +89,7 @@ a review; the user may edit the second."
   (true-name (gemini-companion-text-true-name file)
              :documentation "True name of the file when it arrived, or the new one
 if the file was renamed in Emacs after it was written.")
-  (missing-directories (gemini-companion-edit--missing-directories true-name)
+  (missing-directories (gemini-companion-edit-directories-to-make true-name)
                        :documentation "The directories above the file that were
 missing when it arrived, the innermost first.  The CLI makes them.")
   (turn nil :documentation "Its turn, a guess if the CLI reports none.")
@@ -130,7 +130,7 @@ files, without marks, and FILE is their root; or nil.")
   (unsaved-proposal nil :documentation "Cons of a time and a text that was not
 written, for `gemini-companion-last-proposal'."))
 
-(defun gemini-companion-edit--missing-directories (file)
+(defun gemini-companion-edit-directories-to-make (file)
   "Return the directories above FILE that are missing, innermost first.
 FILE is an absolute name; nil, as of a loop of symbolic links, has none."
   (let* ((file-name-handler-alist nil)

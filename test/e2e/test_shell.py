@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the shell commands of real CLIs write is recorded, and can be undone."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from test_rules import linked
 from test_tools import link
 
 from test_permissions import linked_copilot
+
+differs = pytest.mark.differs("keys of the overview")
 
 OLD = b"one\r\ntwo\r\nl\xe9\r\n"
 NEW = OLD.replace(b"two", b"zwei")
@@ -155,3 +158,85 @@ def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
                                               (gemini-companion-edits)))""")
     undo_all(emacs)
     has(mine, b"user\nmine\n")
+
+
+SCRIPT = r"""
+mkdir -p made/deep
+echo new >made/deep/new.txt
+sed -i s/b/B/ changed.txt
+rm -r old
+mv name.txt renamed.txt
+sed -i s/line/LINE/ long.txt
+sed -i s/two/zwei/ crlf.txt latin.txt
+printf '\0\2' >image.bin
+chmod +x run.txt
+ln -sfn long.txt link
+"""
+MANY = "sed -i s/a/b/ many/*"
+TURN_ROW = """(with-current-buffer "*gemini*"
+  (goto-char (point-min))
+  (while (not (eq 'turn (gemini-companion-overview-page-kind)))
+    (forward-line))
+  (set-window-point (get-buffer-window) (point))
+  t)"""
+
+
+def contents(world: World) -> dict[str, object]:
+    """Return what each file of the project has, and its modes."""
+    return {
+        str(path.relative_to(world.project)): os.readlink(path)
+        if path.is_symlink()
+        else path.is_file() and (path.stat().st_mode, path.read_bytes())
+        for path in sorted(world.project.rglob("*"))
+        if ".git" not in path.parts
+    }
+
+
+@differs
+def test_turn_of_commands_only_is_undone_by_keys(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    world.file("changed.txt", "a\nb\nc\n")
+    world.file("old/deep/gone.txt", "gone\r\n").chmod(0o755)
+    world.file("name.txt", "name\n")
+    world.file("long.txt", "a line\n" * 500)
+    world.file("crlf.txt", b"one\r\ntwo\r\n")
+    world.file("latin.txt", OLD.replace(b"\r", b""))
+    world.file("image.bin", b"\0\1")
+    world.file("run.txt", "run\n")
+    (world.project / "link").symlink_to("changed.txt")
+    for number in range(30):
+        world.file(f"many/{number}.c", f"a {number}\n")
+    git(world, "add", "-A")
+    git(world, "commit", "-qm", "x")
+    before = contents(world)
+    script = world.scratch.root / "work.sh"
+    script.write_text(SCRIPT)
+    for name in ("changed.txt", "crlf.txt"):
+        emacs.eval(f"(progn (find-file {lisp(world.project / name)}) nil)")
+    cli.is_free(
+        call("run_shell_command", command=f"sh {script}", description="Do it"),
+        call("run_shell_command", command=MANY, description="Do it"),
+    )
+    emacs.holds(
+        """(equal '("1 file, 1 link, mode of 1 file" "30 files")
+              (mapcar #'gemini-companion-edit-name
+                      (seq-filter #'gemini-companion-edit-unmarked
+                                  (gemini-companion-edits))))"""
+    )
+    # Two new files, two deleted ones, three changes; one is not in UTF-8.
+    after = contents(world)
+    assert after["made/deep/new.txt"] != before.get("made/deep/new.txt")
+    assert emacs.value("(gemini-companion-changes-left)") == 7
+    emacs.command("gemini-companion-turn-page")
+    emacs.wait_for("30 files")
+    emacs.eval(TURN_ROW)
+    emacs.keys("C-u", "u")
+    emacs.wait_for("as a whole")
+    emacs.keys("y")
+    emacs.wait_for("Undid 10 edits")
+    assert contents(world) == before
+    assert git(world, "status", "--short") == ""
+    # All of that is one decision.
+    emacs.keys("C-/")
+    emacs.wait_for("Taken back")
+    assert contents(world) == after

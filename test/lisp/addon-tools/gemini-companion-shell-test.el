@@ -111,7 +111,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
     (gemini-companion-shell-wrote
      session
      `(,@facts :root ,default-directory :command "make" :problem ""
-               :count ,(length changes) :by-git 0)
+               :count ,(length changes) :by_git 0)
      (vconcat changes)
      (lambda (_) (setq done t)))
     (gemini-companion-test-eventually done)))
@@ -183,7 +183,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
            (gemini-companion-shell-test-change "c" "1" "1" nil #o100755)
            (gemini-companion-shell-test-change "d" "c" "b" #o120000 #o120000)
            (gemini-companion-shell-test-change "e" "1\n" "2\n" nil #o100755))
-     :left-out '("big"))
+     :left_out '("big"))
     (should (equal '(("a" . "make") ("e" . "make")
                      ("1 file, modes of 2 files, 1 link, 1 large file" . "make"))
                    (gemini-companion-shell-test-edits)))))
@@ -191,7 +191,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
 (ert-deftest gemini-companion-shell-what-is-not-recorded-is-said ()
   (cl-flet ((said (&rest facts)
               (gemini-companion-shell--unrecorded
-               `(,@facts :root "/p" :problem "" :count 0 :by-git 0) 0 nil))
+               `(,@facts :root "/p" :problem "" :count 0 :by_git 0) 0 nil))
             (findings ()
               (gemini-companion-part-findings 'shell "/p")))
     (should-not (said))
@@ -204,10 +204,10 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
     (should-not (said))
     (should-not (findings))
     (should (equal "300 files written, too many to record" (said :count 300)))
-    (should (equal "20 files changed by git to another commit" (said :by-git 20))))
+    (should (equal "20 files changed by git to another commit" (said :by_git 20))))
   (should (equal "not recorded, as saved or committed meanwhile: a.png"
                  (gemini-companion-shell--unrecorded
-                  '(:problem "" :count 1 :by-git 0) 1 '("a.png")))))
+                  '(:problem "" :count 1 :by_git 0) 1 '("a.png")))))
 
 (provide 'gemini-companion-shell-test)
 ;;; gemini-companion-shell-test.el ends here

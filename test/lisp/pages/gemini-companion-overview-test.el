@@ -414,6 +414,7 @@ since when a CLI waits: the name is longer."
       (should (= 1 (gemini-companion-test-left)))
       (gemini-companion-overview-test-keys "C-/")
       (should (deleted-p))
+      (should-not (file-exists-p "d"))
       (should (= 2 (gemini-companion-test-left)))
       (gemini-companion-overview-test-keys "C-?")
       (should-not (deleted-p))

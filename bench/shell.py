@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hooks around a command of a CLI, by which what it writes is seen.
+
+A pair of hooks runs as a CLI runs them, around a command that writes nothing, in a
+repository of 500 and of 10,000 files.  The server's share of one of the two snapshots,
+with the git that it starts, is compared with `git status` there, both in processor
+time.  What a CLI waits for the pair is compared with two of these and two starts of an
+empty hook.  Then the memory of the server is compared with that after 200 calls that
+each change a file of 20 kB.
+
+At last a command changes 20 files of 16 kB, half of which are visited; the longest time
+for which Emacs answers nothing is the figure.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+from asked import BRIDGE, OPTIONS, START, TRIVIAL
+from client import Broken, until
+from editor import Editor, on_screen
+from harness.tools import Tools
+from rows import Goal, Row, Samples, alternate, row
+from usage import memory_at_rest
+
+ROUNDS = 15
+FILES = (500, 10_000)
+CALLS = 200
+LONGEST_BLOCK = 20
+LINE = "a line of text in a file\n"
+# The time between two runs of a timer of 1 ms, with the time that it takes itself.
+BLOCKED = """
+(progn (defvar bench-longest 0) (defvar bench-last (float-time))
+ (setq bench-longest 0 bench-last (float-time))
+ (defun bench-tick ()
+  (setq bench-longest (max bench-longest (- (float-time) bench-last)))
+  (run-at-time 0.001 nil #'bench-tick)
+  (setq bench-last (float-time)))
+ (bench-tick) t)
+"""
+EDITS = "(length (gemini-companion-edits))"
+
+
+def measure(directory: Path) -> Iterator[Row]:
+    for number in FILES:
+        root = directory / str(number)
+        repository(root, number)
+        with on_screen(Tools.find(), root / "d0" / "f0.txt") as emacs:
+            emacs.wait_until_ready()
+            emacs.ask(" ".join(START.split()))
+            hooks = Hooks(emacs, root)
+            yield from _pair(hooks, number)
+            if number == FILES[0]:
+                yield from _memory(hooks)
+                yield _block(hooks)
+
+
+def repository(root: Path, number: int) -> None:
+    """Make a repository with ``number`` committed files."""
+    for index in range(number):
+        file = root / f"d{index // 100}" / f"f{index % 100}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{index}\n{LINE * 40}")
+    identity = "-c", "user.name=a", "-c", "user.email=a@b"
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        command = ["git", *identity, "-C", str(root), *arguments]
+        subprocess.run(command, check=True)
+
+
+class Hooks:
+    """The hooks of Gemini CLI around a command, in ``root``."""
+
+    def __init__(self, emacs: Editor, root: Path) -> None:
+        self.emacs, self.root = emacs, root
+        processes = psutil.Process(emacs.pid).children(recursive=True)
+        (self.server,) = (
+            each for each in processes if "gemini_companion_epc" in each.cmdline()
+        )
+
+    def run(self, event: str, option: str) -> None:
+        given = {
+            "hook_event_name": event,
+            "session_id": "s",
+            "cwd": str(self.root),
+            "tool_name": "run_shell_command",
+            "tool_input": {"command": "make"},
+        }
+        bridge = self.emacs.scratch.home / BRIDGE
+        self._python(given, *OPTIONS, bridge, "gemini", option)
+
+    def pair(self) -> float:
+        """Return the seconds of both hooks."""
+        began = time.monotonic()
+        self.run("BeforeTool", "--call")
+        self.run("AfterTool", "--hook")
+        return time.monotonic() - began
+
+    def plain(self) -> float:
+        """Return the seconds of two `git status` and two empty hooks."""
+        began = time.monotonic()
+        for _ in range(2):
+            self.status()
+            self._python({}, "-c", TRIVIAL)
+        return time.monotonic() - began
+
+    def status(self) -> None:
+        command = ["git", "--no-optional-locks", "-C", str(self.root), "status", "-s"]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def _python(self, event: dict[str, Any], *program: object) -> None:
+        subprocess.run(
+            [Tools.find().python, *map(str, program)],
+            cwd=self.root,
+            env=self.emacs.scratch.environment,
+            input=json.dumps(event).encode(),
+            capture_output=True,
+            check=True,
+        )
+
+
+def _used(process: psutil.Process) -> float:
+    """Return the processor time of ``process`` and of its programs that have ended."""
+    return float(sum(process.cpu_times()[:4]))
+
+
+def _pair(hooks: Hooks, number: int) -> Iterator[Row]:
+    this = psutil.Process()
+
+    def server() -> float:
+        before = _used(hooks.server)
+        hooks.pair()
+        # One of the two snapshots.
+        return 1000 * (_used(hooks.server) - before) / 2
+
+    def status() -> float:
+        before = _used(this)
+        # The clock of the processor has steps of 10 ms.
+        for _ in range(10):
+            hooks.status()
+        return 1000 * (_used(this) - before) / 10
+
+    def ten_pairs() -> float:
+        return sum(server() for _ in range(10)) / 10
+
+    hooks.pair()
+    what = f"server's share of a snapshot, {number:,} files, CPU, ms"
+    samples = alternate(3, ours=ten_pairs, comparator=status)
+    yield row(what, samples, Goal(times=2))
+    samples = alternate(
+        ROUNDS,
+        ours=lambda: 1000 * hooks.pair(),
+        comparator=lambda: 1000 * hooks.plain(),
+    )
+    what = f"hooks around a command, {number:,} files, p25, ms"
+    yield row(what, samples, Goal(times=2), part=0.25)
+
+
+def _memory(hooks: Hooks) -> Iterator[Row]:
+    file = hooks.root / "d0" / "f1.txt"
+
+    def calls(number: int) -> float:
+        for index in range(number):
+            hooks.run("BeforeTool", "--call")
+            file.write_text(f"{index}\n{LINE * 800}")
+            hooks.run("AfterTool", "--hook")
+        return memory_at_rest(hooks.server)
+
+    before = calls(20)
+    samples: Samples = {"ours": [calls(CALLS)], "limit": [before]}
+    what = f"memory after {CALLS} commands (limit: after 20), MB"
+    yield row(what, samples, Goal(times=1.1, side="limit"))
+
+
+def _block(hooks: Hooks) -> Row:
+    files = [hooks.root / "d1" / f"f{index}.txt" for index in range(20)]
+    visits = " ".join(f'(find-file-noselect "{file}")' for file in files[::2])
+    hooks.emacs.ask(f"(progn {visits} t)")
+    before = hooks.emacs.ask(EDITS)
+    hooks.run("BeforeTool", "--call")
+    for file in files:
+        file.write_text(file.read_text() + LINE * 600)
+    hooks.emacs.ask(" ".join(BLOCKED.split()))
+    hooks.run("AfterTool", "--hook")
+    until(lambda: hooks.emacs.ask(EDITS) != before, "what was written is recorded")
+    time.sleep(1)  # until buffers are reverted and drawn
+    longest = float(hooks.emacs.ask('(format "%f" bench-longest)'))
+    if not longest:
+        raise Broken("the timer of Emacs did not run")
+    samples: Samples = {"ours": [1000 * longest], "limit": [LONGEST_BLOCK]}
+    what = "Emacs blocked by 20 files of a command (limit: the goal), ms"
+    return row(what, samples, Goal(times=1, side="limit"))
