@@ -195,7 +195,7 @@ This is for a change that a previous Emacs has undone."
 
 ;;;; Reports
 
-(defun gemini-companion-undone-text (undone session)
+(defun gemini-companion-undone--text (undone session)
   "Return the report of UNDONE, a list, for the model of the CLI of SESSION.
 It has the lines that the saved files now have in the place of the changes."
   (let ((texts nil)
@@ -296,7 +296,7 @@ changes are to be reported again.  This is for
     (when-let* (((and gemini-companion-report-undone
                       (not gemini-companion-context-paused)))
                 (undone (gemini-companion-undone-of-session session)))
-      (prog1 (gemini-companion-undone-text undone session)
+      (prog1 (gemini-companion-undone--text undone session)
         (gemini-companion-undone-set-going undone 'reported)
         (run-at-time gemini-companion-undone--reading-seconds nil
                      #'gemini-companion-undone--give-back undone)))))
@@ -351,7 +351,7 @@ changes are to be reported again.  This is for
                         when undone
                         collect (format "%s:\n\n%s"
                                         (gemini-companion-session-name session)
-                                        (gemini-companion-undone-text undone session)))))
+                                        (gemini-companion-undone--text undone session)))))
     (unless texts
       (user-error "Nothing undone is to be reported"))
     (with-help-window "*gemini-companion undone*"

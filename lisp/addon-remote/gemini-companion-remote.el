@@ -178,7 +178,7 @@ then makes it again, unless another user has made one of that name."
                (or (eq system-type 'windows-nt)
                    (eql (user-uid) (file-attribute-user-id attributes))))))))
 
-(defun gemini-companion-remote-connect (name directory connected)
+(defun gemini-companion-remote--connect (name directory connected)
   "Connect the host NAME for a CLI in DIRECTORY of that host.
 Call CONNECTED later with the workspace root and nil, or with nil and a
 sentence about why no CLI can connect."
@@ -220,7 +220,7 @@ Return nil while the host is being connected."
   (let ((root (assoc directory (gemini-companion-remote--get name :roots)))
         (title (gemini-companion-names-title name)))
     (pcase (gemini-companion-remote--get name :state)
-      ((or 'nil "ended") (list nil (gemini-companion-remote-explain name)))
+      ((or 'nil "ended") (list nil (gemini-companion-remote--explain name)))
       ((and "connected" (guard root))
        (list (cadr root)
              (unless (cadr root)
@@ -272,7 +272,7 @@ run %s in it, or restart it if it ignores keys"
         (`("connected" . "lost")
          (message "Connection to %s lost; reconnecting" title))
         (`(,_ . "ended")
-         (message "%s" (gemini-companion-remote-explain name))))
+         (message "%s" (gemini-companion-remote--explain name))))
       (run-hooks 'gemini-companion-names-hosts-hook)))
   t)
 
@@ -282,7 +282,7 @@ run %s in it, or restart it if it ignores keys"
               ((gemini-companion-names-connected-p name))
               ((not (equal "connected"
                            (gemini-companion-remote--get name :state)))))
-    (gemini-companion-remote-explain name)))
+    (gemini-companion-remote--explain name)))
 
 (cl-defmethod gemini-companion-names-write ((file string) old text done)
   "Call the server to write TEXT to the remote file whose copy is FILE.
@@ -299,7 +299,7 @@ if the server does not run."
          (user-error "The server is not running; \
 M-x gemini-companion-restart starts it")))))
 
-(defun gemini-companion-remote-explain (name)
+(defun gemini-companion-remote--explain (name)
   "Return a sentence about why the host NAME is not connected."
   (let ((title (gemini-companion-names-title name))
         (problem (or (gemini-companion-remote--get name :problem) "disconnected"))
@@ -405,7 +405,7 @@ there with them? " (gemini-companion-names-title host)))
 
 (cl-defmethod gemini-companion-cli-host-connect ((host string) directory then)
   "Connect HOST for a CLI in DIRECTORY, and call THEN later."
-  (gemini-companion-remote-connect host directory then))
+  (gemini-companion-remote--connect host directory then))
 
 (cl-defmethod gemini-companion-cli-host-rejoin ((_host string))
   "Connect the host of the current buffer, a terminal, again."
@@ -457,7 +457,7 @@ be written there (%s); %s shows more"
         ("connected"
          (gemini-companion-remote--findings name remote))
         ((or "lost" "ended")
-         `((bad ,(gemini-companion-remote-explain name))))
+         `((bad ,(gemini-companion-remote--explain name))))
         (_
          `((wait ,(format "%s is being connected"
                           (gemini-companion-names-title name)))))))
@@ -500,7 +500,7 @@ buffer on another host"))))
     (gemini-companion-cli-host-agree host)
     (when (or (bound-and-true-p gemini-companion-mode) (gemini-companion-mode 1))
       (message "Connecting to %s..." (gemini-companion-names-title host))
-      (gemini-companion-remote-connect
+      (gemini-companion-remote--connect
        host directory
        (apply-partially #'gemini-companion-remote--report host)))))
 

@@ -32,7 +32,7 @@ No two texts have the same version, so a late report is recognized.")
 
 ;;;; Servers
 
-(defun gemini-companion-eglot-call (name &rest args)
+(defun gemini-companion-eglot--call (name &rest args)
   "Call the function NAME of Eglot with ARGS.
 Return nil if Eglot has no such function.  Before Emacs 30, some names had two
 hyphens."
@@ -41,19 +41,19 @@ hyphens."
 
 (defun gemini-companion-eglot-managed-p ()
   "Return non-nil if Eglot manages the current buffer."
-  (gemini-companion-eglot-call 'eglot-managed-p))
+  (gemini-companion-eglot--call 'eglot-managed-p))
 
 (defun gemini-companion-eglot-server (buffer)
   "Return the running language server of BUFFER, or nil."
   (with-current-buffer buffer
     (when-let* (((gemini-companion-eglot-managed-p))
-                (server (gemini-companion-eglot-call 'eglot-current-server))
+                (server (gemini-companion-eglot--call 'eglot-current-server))
                 ((jsonrpc-running-p server)))
       server)))
 
 (defun gemini-companion-eglot-uri (file)
   "Return the URI by which Eglot names FILE, an absolute name."
-  (gemini-companion-eglot-call 'eglot-path-to-uri file))
+  (gemini-companion-eglot--call 'eglot-path-to-uri file))
 
 (defun gemini-companion-eglot-path (uri)
   "Return the name of the file with URI, or nil if URI names no file."
@@ -66,7 +66,7 @@ hyphens."
 It returns the number of units of a text: characters, bytes in UTF-8 or,
 unless the server has chosen otherwise, UTF-16 code units."
   (with-current-buffer buffer
-    (pcase (gemini-companion-eglot-call 'eglot-server-capable :positionEncoding)
+    (pcase (gemini-companion-eglot--call 'eglot-server-capable :positionEncoding)
       ("utf-32" #'length)
       ("utf-8" #'string-bytes)
       (_ #'gemini-companion-text-units))))
@@ -80,7 +80,7 @@ A header of C++ may have the extension of one of C."
 (defun gemini-companion-eglot-root (buffer)
   "Return the root of the language server of BUFFER, or nil without a server."
   (when-let* ((server (gemini-companion-eglot-server buffer))
-              (folders (gemini-companion-eglot-call
+              (folders (gemini-companion-eglot--call
                         'eglot-workspace-folders server)))
     (gemini-companion-eglot-path (plist-get (aref folders 0) :uri))))
 
@@ -194,7 +194,7 @@ NEIGHBOR is a buffer of a file of the same language."
      ( :uri ,(gemini-companion-eglot-uri file)
        :version ,(cl-incf gemini-companion-eglot--version)
        :languageId ,(with-current-buffer neighbor
-                      (plist-get (gemini-companion-eglot-call
+                      (plist-get (gemini-companion-eglot--call
                                   'eglot--TextDocumentItem)
                                  :languageId))
        :text ,text)))
@@ -226,7 +226,7 @@ Eglot itself waits until Emacs is idle."
     ;; In a narrowed buffer, Eglot fails for a change elsewhere.
     (save-restriction
       (widen)
-      (gemini-companion-eglot-call 'eglot--signal-textDocument/didChange))))
+      (gemini-companion-eglot--call 'eglot--signal-textDocument/didChange))))
 
 (defun gemini-companion-eglot-reopen (before after)
   "Open the file of this buffer again if AFTER includes other files than BEFORE.
@@ -236,8 +236,8 @@ Otherwise, clangd may report errors from the files that BEFORE includes."
                                            "\\`[ \t]*#[ \t]*include")
                           (gemini-companion-text-lines text))))
     (unless (equal (includes before) (includes after))
-      (gemini-companion-eglot-call 'eglot--signal-textDocument/didClose)
-      (gemini-companion-eglot-call 'eglot--signal-textDocument/didOpen))))
+      (gemini-companion-eglot--call 'eglot--signal-textDocument/didClose)
+      (gemini-companion-eglot--call 'eglot--signal-textDocument/didOpen))))
 
 ;;;; Answers
 
@@ -359,10 +359,10 @@ as Pyright, or nil."
   "Return the requests for the errors in the file PATH.
 Return nil if this buffer has no server, or one that does not support any."
   (when (gemini-companion-eglot-server (current-buffer))
-    (let ((commands (gemini-companion-eglot-call
+    (let ((commands (gemini-companion-eglot--call
                      'eglot-server-capable :executeCommandProvider :commands)))
       (cond
-       ((or (gemini-companion-eglot-call 'eglot-server-capable :diagnosticProvider)
+       ((or (gemini-companion-eglot--call 'eglot-server-capable :diagnosticProvider)
             ;; Pyright publishes errors of the previous text with the new version.
             ;; It answers the request, but offers it only to clients that announce
             ;; support.

@@ -45,7 +45,7 @@
 (defconst gemini-companion-errors--largest (* 512 1024)
   "Maximum size, in bytes, of a text to check.")
 
-(defvar gemini-companion-errors-timeout 2.6
+(defvar gemini-companion-errors--timeout 2.6
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
 
@@ -232,7 +232,7 @@ LEVEL is one of Flymake, or a number of Flycheck.  For example,
   "Return non-nil if the language SERVER has reported work that has not ended."
   (assq server gemini-companion-errors--busy))
 
-(defun gemini-companion-errors-current ()
+(defun gemini-companion-errors--current ()
   "Return the errors of this buffer in a list, or nil if they are unknown.
 The value has one element, a list of (LINE TEXT SOURCE): (nil) means that
 there are no errors."
@@ -406,7 +406,7 @@ The argument of ANSWER is a plist: `:path', the true name of FILE; `:count',
 the number of new errors; `:errors', at most ten of them, lists of LINE, TEXT
 and SOURCE; and `:others', lists of another file, the number of its new
 errors, and the first one.  It is nil if there are no new errors, or if the
-check takes longer than `gemini-companion-errors-timeout'."
+check takes longer than `gemini-companion-errors--timeout'."
   (let ((file (or (gemini-companion-text-true-name file) file)))
     (gemini-companion-errors--drop-others file)
     ;; The edit may repair errors of other files, so these are checked again.
@@ -427,7 +427,7 @@ check takes longer than `gemini-companion-errors-timeout'."
   "Find the errors of FILE, a true name, whose text is TEXT, and call ANSWER.
 The argument of ANSWER is a list with one element, the list of the errors,
 each a list of LINE, TEXT and SOURCE.  It is nil if the check takes longer
-than `gemini-companion-errors-timeout'."
+than `gemini-companion-errors--timeout'."
   (if (< gemini-companion-errors--largest (string-bytes text))
       (funcall answer nil)
     (gemini-companion-errors--begin
@@ -438,7 +438,7 @@ than `gemini-companion-errors-timeout'."
 (defun gemini-companion-errors--begin (check)
   "Add CHECK to the end of the queue, and start the timer of the queue."
   (setf (gemini-companion-errors--check-end check)
-        (+ (float-time) gemini-companion-errors-timeout))
+        (+ (float-time) gemini-companion-errors--timeout))
   (unless gemini-companion-errors--checks
     (run-at-time 0 0.05 #'gemini-companion-errors--step))
   (setq gemini-companion-errors--checks
@@ -594,7 +594,7 @@ rather than requested."
     (with-current-buffer buffer
       (unless (gemini-companion-eglot-error-requests file)
         (setf (gemini-companion-errors--text-found text)
-              (gemini-companion-errors-current))))))
+              (gemini-companion-errors--current))))))
 
 (defun gemini-companion-errors--advance (check text)
   "Advance CHECK to the text after TEXT, whose errors are known.
@@ -742,7 +742,7 @@ Omit the buffer that visits the file, and buffers whose errors are unknown."
          (with-current-buffer buffer
            (and buffer-file-name
                 (eq server (gemini-companion-eglot-server buffer))
-                (gemini-companion-errors-current)
+                (gemini-companion-errors--current)
                 (let ((case-fold-search nil))
                   (string-match-p names (gemini-companion-text-of-buffer))))))
        (remq (gemini-companion-names-buffer file) (buffer-list))))))
@@ -796,7 +796,7 @@ FILE is that of BUFFER, COUNT the number of errors, and ERROR the first one."
                       (buffer-chars-modified-tick)))
                 (file (gemini-companion-text-true-name buffer-file-name))
                 ((gemini-companion-context-name-shared-p file))
-                (now (gemini-companion-errors-current))
+                (now (gemini-companion-errors--current))
                 (text (gemini-companion-text-of-buffer))
                 (new (seq-filter
                       (pcase-lambda ((cl-struct gemini-companion-code-located
@@ -830,7 +830,7 @@ FILE is that of BUFFER, COUNT the number of errors, and ERROR the first one."
              (awaited (and check
                            (memq (current-buffer)
                                  (gemini-companion-errors--check-others check))))
-             (result (and (not awaited) (gemini-companion-errors-current))))
+             (result (and (not awaited) (gemini-companion-errors--current))))
         (gemini-companion-errors--keep-reports)
         (when (or result (gemini-companion-eglot-error-requests file))
           (gemini-companion-eglot-sync)

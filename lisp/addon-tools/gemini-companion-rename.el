@@ -53,13 +53,13 @@
 (defconst gemini-companion-rename-tool "rename_symbol"
   "The name of the tool of the model.")
 
-(defvar gemini-companion-rename-pause 1
+(defvar gemini-companion-rename--pause 1
   "Seconds between two questions to a language server about one rename.")
 
-(defvar gemini-companion-rename-patience 30
+(defvar gemini-companion-rename--patience 30
   "Seconds after which a server without two equal answers has none.")
 
-(defvar gemini-companion-rename-errors-seconds 6
+(defvar gemini-companion-rename--errors-seconds 6
   "Seconds after which no other written file is checked for new errors.
 The model waits for the answer.")
 
@@ -112,7 +112,7 @@ more than the name."
 
 ;;;; What a rename may change
 
-(defun gemini-companion-rename-check-names (old new)
+(defun gemini-companion-rename--check-names (old new)
   "Signal a `user-error' unless NEW can be a name in place of OLD."
   (unless (string-match-p "\\`[[:alpha:]_$][[:alnum:]_$]*[?!]?\\'" new)
     (user-error "Cannot rename to %s; a name has letters, digits, _ and $, begins \
@@ -150,7 +150,7 @@ with another one of its lines: %s"
       (user-error "The language server renames nothing at %s on line %d; ask the \
 user" old asked))))
 
-(defun gemini-companion-rename-only-p (before after old new)
+(defun gemini-companion-rename--only-p (before after old new)
   "Return non-nil if only the name OLD for NEW differs between BEFORE and AFTER.
 BEFORE and AFTER are texts."
   (let ((case-fold-search nil)
@@ -158,7 +158,7 @@ BEFORE and AFTER are texts."
     (equal (replace-regexp-in-string either new before t t)
            (replace-regexp-in-string either new after t t))))
 
-(defun gemini-companion-rename-count (word text)
+(defun gemini-companion-rename--count (word text)
   "Return how often WORD, a name, is a whole word in TEXT."
   (let ((count 0))
     (with-temp-buffer
@@ -178,7 +178,7 @@ BEFORE and AFTER are texts."
          (goto-char (1- position))
          (looking-at-p "[[:alnum:]_$]\\{2\\}"))))
 
-(defun gemini-companion-rename-lines (before after)
+(defun gemini-companion-rename--lines (before after)
   "Return the numbers of the lines, from 1, in which BEFORE and AFTER differ."
   (cl-loop for old in (split-string before "\n")
            for new in (split-string after "\n")
@@ -251,7 +251,7 @@ changed.  OLD and NEW are the names."
       (unless (equal before after)
         (gemini-companion-rename--make-file
          name bytes (gemini-companion-text-fit after text)
-         (not (gemini-companion-rename-only-p before after old new)))))))
+         (not (gemini-companion-rename--only-p before after old new)))))))
 
 ;;;; From the question to the review
 
@@ -280,10 +280,10 @@ written: the files that could not be restored then."
                                 (list :id (concat "?" (plist-get facts :client))
                                       :client (plist-get facts :client)))
                    :id id :old symbol :new new :answer answer
-                   :until (+ (float-time) gemini-companion-rename-patience))))
+                   :until (+ (float-time) gemini-companion-rename--patience))))
       (gemini-companion-permission-end-of-tool facts gemini-companion-rename-tool)
       (gemini-companion-lookup-guarded answer
-        (gemini-companion-rename-check-names symbol new)
+        (gemini-companion-rename--check-names symbol new)
         (when (or (gemini-companion-edits-open) gemini-companion-rename--current)
           (user-error "The user has other edits to review; ask again after that"))
         (let* ((file (gemini-companion-lookup-true-name path))
@@ -365,7 +365,7 @@ of five name a part of the files first."
            (user-error "The language server %s; ask again later"
                        (if busy "is still loading" "keeps changing its answer")))
           (t
-           (run-at-time gemini-companion-rename-pause nil
+           (run-at-time gemini-companion-rename--pause nil
                         #'gemini-companion-rename--query
                         rename file line (list files))))))
 
@@ -418,7 +418,7 @@ FILE is the one that the model has named."
          (when (gemini-companion-rename--file-odd file)
            (setf (gemini-companion-edit-review-reason edit)
                  "changes more than the name"))
-         (when (< 0 (gemini-companion-rename-count
+         (when (< 0 (gemini-companion-rename--count
                      (gemini-companion-rename-new rename)
                      (gemini-companion-edit-texts-before edit)))
            (push name (gemini-companion-rename-taken rename)))
@@ -643,7 +643,7 @@ files, true names, where that has failed."
 
 (defun gemini-companion-rename--lines-of (edit)
   "Return the numbers of the changed lines of EDIT, as the user has left it."
-  (gemini-companion-rename-lines (gemini-companion-edit-texts-before edit)
+  (gemini-companion-rename--lines (gemini-companion-edit-texts-before edit)
                                  (gemini-companion-edit-text edit)))
 
 (defun gemini-companion-rename--renamed (edit)
@@ -653,11 +653,11 @@ has excluded, and LEFT is how often the old name is left."
   (let ((lines (gemini-companion-rename--lines-of edit)))
     (list (gemini-companion-edit-true-name edit)
           lines
-          (seq-difference (gemini-companion-rename-lines
+          (seq-difference (gemini-companion-rename--lines
                            (gemini-companion-edit-texts-before edit)
                            (gemini-companion-edit-proposed edit))
                           lines)
-          (gemini-companion-rename-count
+          (gemini-companion-rename--count
            (gemini-companion-rename-old (gemini-companion-edit-group edit))
            (gemini-companion-edit-text edit)))))
 
@@ -707,8 +707,8 @@ asked for."
   "Find the errors that RENAME, which is written, has introduced.
 Call THEN, later, with a list of plists, as `gemini-companion-errors-after-edit'
 has them.  They do not include files whose errors are not known within
-`gemini-companion-rename-errors-seconds'."
-  (let* ((end (+ (float-time) gemini-companion-rename-errors-seconds))
+`gemini-companion-rename--errors-seconds'."
+  (let* ((end (+ (float-time) gemini-companion-rename--errors-seconds))
          (find (lambda (edit go-on)
                  (if (< end (float-time))
                      (funcall go-on 'stop)
@@ -727,7 +727,7 @@ has them.  They do not include files whose errors are not known within
           (if (null results)
               (funcall then nil)
             ;; The language server may not have read the other files yet.
-            (run-at-time gemini-companion-rename-pause nil
+            (run-at-time gemini-companion-rename--pause nil
                          #'gemini-companion-rename--each
                          find (mapcar #'car results)
                          (lambda (results)
@@ -782,9 +782,9 @@ An error that names what RENAME renames is compared without that name."
   "Return how many places RENAME renames."
   (let ((new (gemini-companion-rename-new rename)))
     (cl-loop for edit in (gemini-companion-rename-edits rename)
-             sum (- (gemini-companion-rename-count
+             sum (- (gemini-companion-rename--count
                      new (gemini-companion-edit-proposed edit))
-                    (gemini-companion-rename-count
+                    (gemini-companion-rename--count
                      new (gemini-companion-edit-texts-before edit))))))
 
 (defun gemini-companion-rename--phrase (rename &optional columns)

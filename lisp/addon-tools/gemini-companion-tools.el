@@ -151,7 +151,7 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
       (list (gemini-companion-tools--hook event matcher command "--notice" 60))))
    (pcase (gemini-companion-client-permission-hook client)
      (`(,event . ,matcher)
-      (list (if (gemini-companion-tools-answers-p client)
+      (list (if (gemini-companion-tools--answers-p client)
                 (gemini-companion-tools--hook event matcher command
                                               "--permission" 86400)
               (gemini-companion-tools--hook event matcher command
@@ -228,7 +228,7 @@ case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
   (expand-file-name (concat "answers-" client)
                     (gemini-companion-install-extension-directory)))
 
-(defun gemini-companion-tools-answers-p (client)
+(defun gemini-companion-tools--answers-p (client)
   "Return non-nil if the user wants to answer permissions of CLIENT in Emacs."
   (file-exists-p (gemini-companion-tools--answers-file client)))
 
@@ -804,7 +804,7 @@ It says whether they are answered in Emacs, and if not, why."
       `(note ,(format "Permissions of %s are shown, and answered in its terminal: \
 its hooks cannot answer" title)
              nil))
-     ((not (gemini-companion-tools-answers-p client))
+     ((not (gemini-companion-tools--answers-p client))
       `(note ,(format "Permissions of %s are shown, and answered in its terminal"
                       title)
              "To answer them in Emacs, unlink and link the CLIs by \

@@ -24,11 +24,11 @@
 (defvar gemini-companion-guard-new-until 0
   "Time, in seconds, until which keys that answer are ignored in a new review.")
 
-(defvar gemini-companion-guard-quiet-seconds 0.5
+(defvar gemini-companion-guard--quiet-seconds 0.5
   "Seconds without a key after which the user is assumed to have read a buffer.
 They begin when the buffer has been drawn.")
 
-(defvar gemini-companion-guard-burst-seconds 0.2
+(defvar gemini-companion-guard--burst-seconds 0.2
   "Seconds after a key in which another key cancels it.
 They apply to a key after which the next one could be an unintended yes: a
 key that allows a command, or that goes to the terminal that asks.")
@@ -39,7 +39,7 @@ key that allows a command, or that goes to the terminal that asks.")
                (:copier nil))
   "Record of how long a buffer has been displayed in the selected window.
 SINCE is the time when it was drawn, in seconds.  KEYS is nil until no key was
-typed for `gemini-companion-guard-quiet-seconds'; then it is the value of
+typed for `gemini-companion-guard--quiet-seconds'; then it is the value of
 `num-input-keys', which TIMER updates after each such pause."
   since keys timer)
 
@@ -62,7 +62,7 @@ typed for `gemini-companion-guard-quiet-seconds'; then it is the value of
 
 ;;;; Recent
 
-(defvar gemini-companion-guard-recent-seconds 1
+(defvar gemini-companion-guard--recent-seconds 1
   "Seconds after which the user is assumed to have seen what was displayed.")
 
 (defun gemini-companion-guard-recent-p (time)
@@ -70,7 +70,7 @@ typed for `gemini-companion-guard-quiet-seconds'; then it is the value of
   (let ((age (- (float-time) time)))
     ;; The lower bound applies if the clock was set back.
     (and (<= 0 age)
-         (< age gemini-companion-guard-recent-seconds))))
+         (< age gemini-companion-guard--recent-seconds))))
 
 ;;;; Reading
 
@@ -100,7 +100,7 @@ Called before each redisplay of WINDOW."
   (when (and (eq window (selected-window))
              (null gemini-companion-guard--reading))
     (let ((reading (gemini-companion-guard--make-reading (float-time)))
-          (seconds gemini-companion-guard-quiet-seconds))
+          (seconds gemini-companion-guard--quiet-seconds))
       (setq gemini-companion-guard--reading reading)
       (setf (gemini-companion-guard--reading-timer reading)
             (run-with-idle-timer seconds t #'gemini-companion-guard--note-quiet
@@ -115,13 +115,13 @@ If input is pending, or Emacs has been busy, check again after a pause."
   (gemini-companion-guard--note-quiet buffer reading)
   (when (and (gemini-companion-guard--current-p buffer reading)
              (null (gemini-companion-guard--reading-keys reading)))
-    (run-at-time gemini-companion-guard-quiet-seconds nil
+    (run-at-time gemini-companion-guard--quiet-seconds nil
                  #'gemini-companion-guard--await-quiet buffer reading)))
 
 (defun gemini-companion-guard--note-quiet (buffer reading)
   "Record a pause without a key since READING of BUFFER began.
 Only the first key after the pause is accepted as an answer."
-  (let ((seconds gemini-companion-guard-quiet-seconds)
+  (let ((seconds gemini-companion-guard--quiet-seconds)
         (idle (current-idle-time)))
     (cond
      ((not (and (gemini-companion-guard--current-p buffer reading)
@@ -154,7 +154,7 @@ Only the first key after the pause is accepted as an answer."
 
 (defun gemini-companion-guard-no-burst (problem)
   "Signal a `user-error' with the message PROBLEM if another key follows at once."
-  (unless (sit-for gemini-companion-guard-burst-seconds)
+  (unless (sit-for gemini-companion-guard--burst-seconds)
     (user-error "%s" problem)))
 
 ;;;; Ignored keys

@@ -20,11 +20,11 @@
 
 ;;;; State
 
-(defvar gemini-companion-part-addons '(prompts remote tools)
+(defvar gemini-companion-part--addons '(prompts remote tools)
   "The add-ons, a list of symbols.
 The files of an add-on that is not installed are missing.")
 
-(defvar gemini-companion-part-list
+(defvar gemini-companion-part--list
   '(install extension state session roots watch revert edit proposal notify auto
     arrival changes marks context review cli walk decision comment overview
     status saved)
@@ -48,7 +48,7 @@ at its end.")
 (defun gemini-companion-part-addon-parts ()
   "Return the components that represent the add-ons in the core."
   (mapcar (lambda (addon) (intern (format "addon-%s" addon)))
-          gemini-companion-part-addons))
+          gemini-companion-part--addons))
 
 (defun gemini-companion-part--members ()
   "Return the components of all add-ons; see `gemini-companion-part-members'."
@@ -56,7 +56,7 @@ at its end.")
 
 (defun gemini-companion-parts ()
   "Return the components of the core and of the add-ons, in starting order."
-  (let ((parts (copy-sequence gemini-companion-part-list)))
+  (let ((parts (copy-sequence gemini-companion-part--list)))
     (pcase-dolist (`(,member ,after) (gemini-companion-part--members))
       (push member (cdr (memq after parts))))
     parts))

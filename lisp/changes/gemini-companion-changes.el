@@ -626,7 +626,7 @@ Return nil if that is UTF-8.  A declaration in the file may name another one."
   (when-let* (((not (buffer-modified-p buffer)))
               (coding (gemini-companion-coding-of-buffer buffer))
               ((not (eq 'utf-8 (coding-system-type coding))))
-              (text (gemini-companion-revert-text buffer))
+              (text (gemini-companion-text-of-buffer buffer))
               ((string-match-p "[^[:ascii:]]" text))
               ((gemini-companion-coding-utf-8-p (encode-coding-string text coding))))
     coding))
@@ -645,7 +645,7 @@ error."
   "Return the current text of the file of RECORD: of its buffer, or else on disk.
 Return nil if the file is missing or unreadable."
   (if-let* ((buffer (gemini-companion-changes-buffer record)))
-      (gemini-companion-revert-text buffer)
+      (gemini-companion-text-of-buffer buffer)
     (when-let* ((content (gemini-companion-changes--content record)))
       (gemini-companion-content-text content))))
 
@@ -673,7 +673,7 @@ If these are not UTF-8, as after a conversion by others, it is read as by Emacs.
 They are from BUFFER, which visits the file, or from the file if BUFFER is nil.
 Return nil if the file cannot be read."
   (if buffer
-      (let ((text (gemini-companion-revert-text buffer))
+      (let ((text (gemini-companion-text-of-buffer buffer))
             (misread-in (gemini-companion-changes--misread-in buffer)))
         (gemini-companion-lines-split
          (if misread-in

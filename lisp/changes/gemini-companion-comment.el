@@ -127,7 +127,7 @@ that was made first."
                                 (equal file (gemini-companion-comment-file comment)))
                               (gemini-companion-comments))))
     ;; Sorting is stable.  What is on the file, or on lines that are gone, comes first.
-    (seq-sort-by (lambda (comment) (or (gemini-companion-comment-now comment) 0)) #'<
+    (seq-sort-by (lambda (comment) (or (gemini-companion-comment--now comment) 0)) #'<
                  (append (seq-filter #'gemini-companion-comment--removed-p comments)
                          (seq-remove #'gemini-companion-comment--removed-p
                                      comments)))))
@@ -167,7 +167,7 @@ The value is a list of seconds; the comments may have been removed."
             (gemini-companion-comment-session comment) session)
       (gemini-companion-comment--changed comment))))
 
-(defun gemini-companion-comment--set-unsent (comments &optional copied)
+(defun gemini-companion-comment--set-unsent (comments copied)
   "Record that COMMENTS did not reach their CLI.
 If COPIED is non-nil, the prompt is in the kill ring, for the user to paste.
 Move the comments on a proposal that has ended to its file."
@@ -209,7 +209,7 @@ Move the comments on a proposal that has ended to its file."
 
 ;;;; Anchors
 
-(defun gemini-companion-comment-now (comment)
+(defun gemini-companion-comment--now (comment)
   "Return the number of the first line of COMMENT, or nil if its lines are gone.
 Removed lines are counted in the text before their removal."
   (let ((overlay (gemini-companion-comment-overlay comment)))
@@ -324,7 +324,7 @@ For a line that was replaced, that is the first line of what replaced it."
 LINES is a vector of strings with newlines, the text that has the side of
 COMMENT.  Return nil if its lines are not there, or for a comment on a file."
   (let* ((quoted (gemini-companion-comment-lines comment))
-         (now (gemini-companion-comment-now comment))
+         (now (gemini-companion-comment--now comment))
          (first (if (and now
                          quoted
                          (gemini-companion-comment--live-p comment)
@@ -367,7 +367,7 @@ EDIT is a proposal, or another request with a text of its own, such as a plan.
 They are in the order in which they were made.  For KEY, see
 `gemini-companion-comment--key'."
   (mapcar (lambda (comment)
-            (let ((first (gemini-companion-comment-now comment)))
+            (let ((first (gemini-companion-comment--now comment)))
               (cons (and first
                          (gemini-companion-comment-lines comment)
                          (gemini-companion-comment--key
@@ -392,7 +392,7 @@ In a proposal that the user edits, the number of its lines may have changed."
 (defun gemini-companion-comment--state-of (comments)
   "Return a value that differs, by `equal', after a change of COMMENTS."
   (mapcar (lambda (comment)
-            (list (gemini-companion-comment-now comment)
+            (list (gemini-companion-comment--now comment)
                   (gemini-companion-comment-text comment)
                   (gemini-companion-comment--mark comment)))
           comments))
@@ -652,7 +652,7 @@ lines that differ were replaced, so the overlay stays if it is on its lines,
 with the same lines around them.  OLD are the lines of the buffer before, a
 vector, or nil if that is not known."
   (let* ((first (gemini-companion-comment-first comment))
-         (now (and in-place (gemini-companion-comment-now comment)))
+         (now (and in-place (gemini-companion-comment--now comment)))
          (quoted (gemini-companion-comment-lines comment)))
     (cond
      ((null quoted)
@@ -729,7 +729,7 @@ An undo may restore in several steps what was deleted in several steps."
 (defun gemini-companion-comment--remember (comment lines)
   "Record the lines around the lines of COMMENT in LINES, those of its buffer.
 If the lines of COMMENT were deleted there, record that they are gone."
-  (let ((now (gemini-companion-comment-now comment)))
+  (let ((now (gemini-companion-comment--now comment)))
     (cond ((not (gemini-companion-comment--live-p comment))
            (when (gemini-companion-comment--anchored-p comment)
              (setf (gemini-companion-comment-first comment) nil)))
@@ -833,7 +833,7 @@ If its lines were deleted and are restored, as by an undo, cover them."
          (shown (concat
                  ">> "
                  (when (and edit (not top))
-                   (let ((first (gemini-companion-comment-now comment))
+                   (let ((first (gemini-companion-comment--now comment))
                          (last (line-number-at-pos (overlay-end overlay) t)))
                      (when (< first last)
                        (concat (gemini-companion-hunk-range (cons first last)) ": "))))
@@ -876,7 +876,7 @@ Only the beginning of a very long text is displayed."
         (gemini-companion-comment--remember comment
                                             (gemini-companion-comment--text))))
     (setf (gemini-companion-comment-first comment)
-          (gemini-companion-comment-now comment)
+          (gemini-companion-comment--now comment)
           (gemini-companion-comment-overlay comment) nil)
     (delete-overlay overlay)))
 
@@ -1015,7 +1015,7 @@ of a plan, it has the lines and the comment only."
   "Return (FIRST . LAST), where the lines of COMMENT are in its text now, or nil."
   (let* ((edit (gemini-companion-comment-edit comment))
          (path (gemini-companion-comment-path comment))
-         (first (gemini-companion-comment-now comment)))
+         (first (gemini-companion-comment--now comment)))
     (cond
      ((null (gemini-companion-comment-lines comment)) nil)
      ((or edit (gemini-companion-comment--removed-p comment))
@@ -1053,7 +1053,7 @@ Lines of the proposal that the file will not have are gone."
                      ;; Without the excluded hunks, the lines have other numbers.
                      (gemini-companion-hunk-remaining-line
                       (overlay-buffer (gemini-companion-comment-overlay comment))
-                      (gemini-companion-comment-now comment))))
+                      (gemini-companion-comment--now comment))))
         (accepted (gemini-companion-edit-accepted-p edit)))
     (gemini-companion-comment--hide comment)
     (cl-callf2 remq comment (gemini-companion-edit-comments edit))
@@ -1089,7 +1089,7 @@ Return nil if they were deleted."
           (widen)
           (let ((quoted (gemini-companion-comment--lines-now comment))
                 (lines (gemini-companion-comment--text))
-                (now (gemini-companion-comment-now comment)))
+                (now (gemini-companion-comment--now comment)))
             (when (gemini-companion-comment--equal-p quoted lines (1- now))
               (setf (gemini-companion-comment-lines comment) quoted)
               (gemini-companion-comment--set-anchor comment lines now)

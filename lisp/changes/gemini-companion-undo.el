@@ -62,7 +62,7 @@ too large."
     (if buffer
         (gemini-companion-undo--make-text
          :buffer buffer
-         :text (gemini-companion-revert-text buffer)
+         :text (gemini-companion-text-of-buffer buffer)
          :seen (and record (gemini-companion-changes-seen record buffer)))
       (when-let* ((now (gemini-companion-edit-texts-now edit)))
         (gemini-companion-undo--make-text
@@ -286,7 +286,7 @@ The value is a verb phrase about the file."
 That is the current buffer.  If it had no unsaved text, write its file, and
 return non-nil.  Line ends, byte order mark and coding system stay."
   (let ((hunks (gemini-companion-undo--hunks changes))
-        (text (gemini-companion-revert-text (current-buffer))))
+        (text (gemini-companion-text-of-buffer)))
     (gemini-companion-undo--save-lines record hunks)
     (pcase-let ((`(,texts ,old ,new)
                  (gemini-companion-undo--change
@@ -363,7 +363,7 @@ written, its bytes before and after."
   (undo-boundary)
   (let* ((group (prepare-change-group))
          (old (and save (gemini-companion-undo--saved-bytes)))
-         (text (gemini-companion-revert-text (current-buffer)))
+         (text (gemini-companion-text-of-buffer))
          (new nil))
     (activate-change-group group)
     (gemini-companion-revert-replace-text new-text)
@@ -374,7 +374,7 @@ written, its bytes before and after."
     ;; A single undo takes back the text and the decision.
     (undo-amalgamate-change-group group)
     (undo-boundary)
-    (cons (cons text (gemini-companion-revert-text (current-buffer)))
+    (cons (cons text (gemini-companion-text-of-buffer))
           (and new (list old new)))))
 
 ;;;; Decisions taken back
@@ -395,7 +395,7 @@ something was changed."
                    (gemini-companion-edit-texts-keepable-p file)
                    (gemini-companion-text-bytes file)))
          (same-text (and texts buffer
-                         (equal (car texts) (gemini-companion-revert-text buffer)))))
+                         (equal (car texts) (gemini-companion-text-of-buffer buffer)))))
     (when-let* ((why (cond ((null (gemini-companion-text-attributes file))
                             "has been deleted or renamed")
                            (unsaved (gemini-companion-revert-blocked-reason unsaved))
@@ -487,7 +487,7 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
         (gemini-companion-undo--change
          record hunks undone
          (gemini-companion-lines-undo-in-text
-          changes (gemini-companion-revert-text buffer))
+          changes (gemini-companion-text-of-buffer buffer))
          (null conflict))
         (gemini-companion-changes-set-undone record hunks undone)
         t))))

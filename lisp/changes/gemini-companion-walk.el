@@ -478,7 +478,7 @@ a list of the ranges of words that differ in the current lines, (START . END),
 counted from the first line of CHANGE on."
   (let* ((file buffer-file-name)
          (now (gemini-companion-lines-split
-               (gemini-companion-revert-text (current-buffer))))
+               (gemini-companion-text-of-buffer)))
          (start (gemini-companion-lines-change-start change))
          (text (gemini-companion-lines-join
                 (gemini-companion-lines-without (list change) now)))

@@ -319,10 +319,6 @@ system that the user has chosen to read the file comes first."
 
 ;;;; Texts of buffers
 
-(defun gemini-companion-revert-text (buffer)
-  "Return the text of BUFFER, which visits a file."
-  (gemini-companion-text-of-buffer buffer))
-
 (defun gemini-companion-revert-encoded (&optional text)
   "Return the bytes that saving the current buffer with TEXT would write.
 TEXT defaults to the text of the buffer.  Return nil if its coding system does

@@ -918,7 +918,7 @@ that the diff does not have are inserted at its end."
          (buffer (gemini-companion-names-buffer path)))
     (gemini-companion-lines-split
      (or (cond (record (gemini-companion-changes-text record))
-               (buffer (gemini-companion-revert-text buffer))
+               (buffer (gemini-companion-text-of-buffer buffer))
                ((gemini-companion-text-unreadable-reason path) nil)
                (t (ignore-error file-error (gemini-companion-text-read path))))
          ""))))

@@ -66,7 +66,7 @@ The buffers of shared files, the last selected one first."))
 The value is (KNOWN . DIRECTORIES): a `gemini-companion-context--known', and
 the directories of its terminals.")
 
-(defvar gemini-companion-context-active nil
+(defvar gemini-companion-context--active nil
   "The last selected buffer that visits a file, or nil.
 Its file may be hidden.")
 
@@ -192,10 +192,10 @@ and if there is a selection, `:selected-text', `:start-line' and
 (defun gemini-companion-context--refresh-active ()
   "Update the record of the active file, and return the name of the file.
 Return nil if the file is hidden."
-  (if-let* (((buffer-live-p gemini-companion-context-active))
+  (if-let* (((buffer-live-p gemini-companion-context--active))
             (name (gemini-companion-context--name
-                   gemini-companion-context-active)))
-      (with-current-buffer gemini-companion-context-active
+                   gemini-companion-context--active)))
+      (with-current-buffer gemini-companion-context--active
         (when (or (eq (current-buffer) (window-buffer (selected-window)))
                   (not (eql (car gemini-companion-context--active-file)
                             (buffer-chars-modified-tick))))
@@ -208,7 +208,7 @@ Return nil if the file is hidden."
 
 (defun gemini-companion-context--record-active ()
   "Record point and the selection of the active file."
-  (with-current-buffer gemini-companion-context-active
+  (with-current-buffer gemini-companion-context--active
     (setq gemini-companion-context--active-file
           `( ,(buffer-chars-modified-tick) :active t
              ,@(cl-mapcan #'list '(:line :character)
@@ -262,7 +262,7 @@ timer would report the buffer before it is killed."
   (setq gemini-companion-context--timer nil
         gemini-companion-context--seen (gemini-companion-context--location-make)
         gemini-companion-context--basis nil
-        gemini-companion-context-active nil
+        gemini-companion-context--active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--sent nil)
   (gemini-companion-roots-forget))
@@ -290,10 +290,10 @@ reported."
 PREVIOUS may be killed, or nil."
   ;; Record the selection in PREVIOUS now, as a mode may end it before the next snapshot.
   (when (and (buffer-live-p previous)
-             (eq gemini-companion-context-active previous)
+             (eq gemini-companion-context--active previous)
              (gemini-companion-context--name previous))
     (gemini-companion-context--record-active))
-  (unless (or (eq (current-buffer) gemini-companion-context-active)
+  (unless (or (eq (current-buffer) gemini-companion-context--active)
               (null (gemini-companion-text-visited (current-buffer))))
     (gemini-companion-context--select (current-buffer))))
 
@@ -310,7 +310,7 @@ PREVIOUS may be killed, or nil."
             (if (buffer-live-p (car others))
                 (max now (1+ (gemini-companion-context--time (car others))))
               now))))
-  (setq gemini-companion-context-active buffer
+  (setq gemini-companion-context--active buffer
         gemini-companion-context--active-file nil))
 
 (defun gemini-companion-context--see (seen)
@@ -411,8 +411,8 @@ Compute them again only if the files or terminals may have changed."
                                     (unless gemini-companion-context-paused
                                       (gemini-companion-context-snapshot)))
       ;; The mode line shows whether the file is shared.
-      (when (buffer-live-p gemini-companion-context-active)
-        (with-current-buffer gemini-companion-context-active
+      (when (buffer-live-p gemini-companion-context--active)
+        (with-current-buffer gemini-companion-context--active
           (force-mode-line-update))))))
 
 (defun gemini-companion-shared ()
@@ -460,7 +460,7 @@ ignore files when it starts."
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'context)))
   "Return the text and tooltip of sharing for the mode line, or nil."
   (cond (gemini-companion-context-paused '("paused " . "Sharing is paused"))
-        ((and (eq (current-buffer) gemini-companion-context-active)
+        ((and (eq (current-buffer) gemini-companion-context--active)
               (assq 'context-update gemini-companion-context--sent)
               (not (seq-some (lambda (file) (plist-get file :active))
                              (gemini-companion-shared))))

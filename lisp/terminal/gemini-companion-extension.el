@@ -39,7 +39,7 @@ to nil.  The same command installs the extension again."
   "Return the CLIs that connect by an extension, such as (\"pi\")."
   (seq-filter #'gemini-companion-client-extension gemini-companion-clients))
 
-(defun gemini-companion-extension-directory (client)
+(defun gemini-companion-extension--directory (client)
   "Return the directory of the extension of CLIENT, an absolute name."
   (expand-file-name (car (gemini-companion-client-extension client))
                     (gemini-companion-client-home client)))
@@ -48,7 +48,7 @@ to nil.  The same command installs the extension again."
   "Return the files of the extension of CLIENT, an alist of (FILE . TEXT).
 FILE is an absolute name, and TEXT the contents in this version of the package."
   (mapcar (pcase-lambda (`(,name . ,source))
-            (cons (expand-file-name name (gemini-companion-extension-directory
+            (cons (expand-file-name name (gemini-companion-extension--directory
                                           client))
                   (gemini-companion-text-read
                    (expand-file-name
@@ -56,7 +56,7 @@ FILE is an absolute name, and TEXT the contents in this version of the package."
                     gemini-companion-server-directory))))
           (cdr (gemini-companion-client-extension client))))
 
-(defun gemini-companion-extension-fingerprint (client)
+(defun gemini-companion-extension--fingerprint (client)
   "Return a hash of the files of the extension of CLIENT in this package.
 The extension computes and reports the hash of its files when it is loaded."
   (let ((texts (mapcar #'cdr (gemini-companion-extension--files client))))
@@ -65,7 +65,7 @@ The extension computes and reports the hash of its files when it is loaded."
 
 (defun gemini-companion-extension-installed-p (client)
   "Return non-nil if the directory of the extension of CLIENT exists."
-  (file-directory-p (gemini-companion-extension-directory client)))
+  (file-directory-p (gemini-companion-extension--directory client)))
 
 (defun gemini-companion-extension--current-p (client)
   "Return non-nil if the installed extension of CLIENT is that of this package."
@@ -106,7 +106,7 @@ A running CLI continues to use the version that it has loaded."
 
 (defun gemini-companion-extension--remove (client)
   "Remove the extension of CLIENT, do not offer it again, and report that."
-  (let ((directory (gemini-companion-extension-directory client)))
+  (let ((directory (gemini-companion-extension--directory client)))
     (pcase-dolist (`(,file . ,_) (gemini-companion-extension--files client))
       (delete-file file))
     ;; A directory with files of the user stays.
@@ -128,7 +128,7 @@ A running CLI continues to use the version that it has loaded."
 %s; install it? "
                     (gemini-companion-client-title client)
                     (abbreviate-file-name
-                     (gemini-companion-extension-directory client)))))
+                     (gemini-companion-extension--directory client)))))
 
 (defun gemini-companion-extension-offer (client)
   "Offer the extension of CLIENT, which is about to start, if it needs one.
@@ -147,7 +147,7 @@ Ask the user only once.  The CLI starts whatever the answer is."
 For findings, see `gemini-companion-status-checks'."
   (let ((title (gemini-companion-client-title client))
         (directory (abbreviate-file-name
-                    (gemini-companion-extension-directory client)))
+                    (gemini-companion-extension--directory client)))
         (install (apply-partially #'gemini-companion-extension--install client)))
     (cond
      ((not (gemini-companion-extension-installed-p client))
@@ -168,7 +168,7 @@ For findings, see `gemini-companion-status-checks'."
     (append
      (when (and extension
                 (not (equal extension
-                            (gemini-companion-extension-fingerprint client))))
+                            (gemini-companion-extension--fingerprint client))))
        `((note ,(format "%s has loaded another version of the extension" name)
                ,(format "Type %s there."
                         (gemini-companion-client-reload-command client)))))
@@ -224,7 +224,7 @@ this package."
          (gemini-companion-extension--install client))
         ((y-or-n-p (format "Remove the extension from %s? "
                            (abbreviate-file-name
-                            (gemini-companion-extension-directory client))))
+                            (gemini-companion-extension--directory client))))
          (gemini-companion-extension--remove client))
         (t (user-error "Extension not removed"))))
 

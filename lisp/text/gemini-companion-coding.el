@@ -67,7 +67,7 @@ A coding system that the user chose to read the file comes first."
         (replace-regexp-in-string "[^\0-\x10ffff]" "\uFFFD" text))
     text))
 
-(defun gemini-companion-coding-lost (text &optional coding)
+(defun gemini-companion-coding-lost (text coding)
   "Return the number of lost characters in TEXT.
 These are U+FFFD, raw bytes, and if CODING is non-nil, what it cannot encode."
   (let* ((others (string-replace "\uFFFD" "" text))

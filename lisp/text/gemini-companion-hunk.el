@@ -187,7 +187,7 @@ The buffer of MARK is current, and widened."
                   ;; next line.
                   (string-match-p "\\(?:\\`\\|\n\\)\\'" original))))))
 
-(defun gemini-companion-hunk-prune (proposal &optional hunks original)
+(defun gemini-companion-hunk-prune (proposal hunks original)
   "Restore the excluded hunks of PROPOSAL that were edited; return their number.
 If ORIGINAL is non-nil, HUNKS are the hunks between ORIGINAL and PROPOSAL.
 Then restore each excluded hunk that is not one of HUNKS as well."

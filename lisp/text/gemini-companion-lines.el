@@ -38,7 +38,7 @@ The change made the lines from index START to END, exclusive; it replaced
 LINES, a list of strings."
   start end lines)
 
-(defconst gemini-companion-lines-most-cells 40000
+(defconst gemini-companion-lines--most-cells 40000
   "Greatest number of pairs of lines that are compared without the program diff.")
 
 ;;;; Comparison
@@ -131,7 +131,7 @@ OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
 OLD and NEW must have no common first line and no common last line."
   (let ((rows (length old))
         (columns (length new)))
-    (if (<= (* rows columns) gemini-companion-lines-most-cells)
+    (if (<= (* rows columns) gemini-companion-lines--most-cells)
         (gemini-companion-lines--regions-between
          (gemini-companion-lines--align old new (make-vector rows 0))
          rows columns)
@@ -228,7 +228,7 @@ the line before it."
 
 ;;;; Following
 
-(defun gemini-companion-lines-follower (old new)
+(defun gemini-companion-lines--follower (old new)
   "Return a function that follows lines of OLD to NEW, two versions of a text.
 Both are vectors of lines.  Called with an INDEX and a COUNT, the function
 returns the index in NEW of the COUNT lines at INDEX of OLD, `none' if NEW does
@@ -247,7 +247,7 @@ these lines.  Between them, both versions must have the COUNT lines as often."
 
 (defun gemini-companion-lines--follow (old new index count pair)
   "Return the index in NEW of the COUNT lines at INDEX of OLD, `none' or nil.
-For these, see `gemini-companion-lines-follower'.  PAIR is a function that
+For these, see `gemini-companion-lines--follower'.  PAIR is a function that
 returns for an index in OLD the one in NEW if both have the line exactly once,
 or else nil."
   (let* ((quoted (seq-subseq old index (+ index count)))

@@ -360,8 +360,8 @@ not a regular file, or cannot be read."
   "Return the text of FILE, decoded from UTF-8."
   (decode-coding-string (gemini-companion-text-bytes file) 'utf-8-unix))
 
-(defun gemini-companion-text-write (file &optional text)
-  "Write TEXT, or the whole current buffer, to FILE as UTF-8.
+(defun gemini-companion-text-write (file text)
+  "Write TEXT to FILE as UTF-8.
 Raw bytes are written as they are, and so is a unibyte TEXT."
   (let ((file-name-handler-alist nil)
         (buffer-file-format nil)
@@ -370,10 +370,9 @@ Raw bytes are written as they are, and so is a unibyte TEXT."
         (write-region-inhibit-fsync t)
         (create-lockfiles nil)
         ;; Encoding a text in ASCII, as most are, does not copy it.
-        (coding-system-for-write (if text 'no-conversion 'utf-8-emacs-unix)))
+        (coding-system-for-write 'no-conversion))
     ;; With a name to lock, Emacs would ask if a buffer visits an older version.
-    (write-region (and text (gemini-companion-text-utf-8 text)) nil file nil
-                  'silent "/")))
+    (write-region (gemini-companion-text-utf-8 text) nil file nil 'silent "/")))
 
 (defun gemini-companion-text-write-changed (file text)
   "Write TEXT to FILE atomically unless FILE already has TEXT.

@@ -24,7 +24,7 @@ WROTE = """
 """
 SET_UP = """
 (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
-(setq gemini-companion-guard-recent-seconds 0)
+(setq gemini-companion-guard--recent-seconds 0)
 (defvar e2e-session (list :id "one" :pid (emacs-pid) :client "gemini"
                           :directory default-directory))
 """

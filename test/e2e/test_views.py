@@ -267,7 +267,7 @@ def test_list_leaves_the_terminal_and_the_review(world: World, view: str) -> Non
     turn = say("all done")
     _, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True, extra=extra)
     # A proposal is accepted at once, though it has just been drawn.
-    emacs.eval("(setq gemini-companion-guard-recent-seconds 0)")
+    emacs.eval("(setq gemini-companion-guard--recent-seconds 0)")
     in_list = '(equal "*gemini*" (buffer-name (window-buffer)))'
     reviews.select()
     before = emacs.value("(e2e-windows)")

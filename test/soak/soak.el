@@ -25,7 +25,7 @@
       gemini-companion-review-arrival 'notify)
 
 ;; Five crashes within minutes would turn the mode off.
-(setq gemini-companion-server-delays (make-list 100000 0))
+(setq gemini-companion-server--delays (make-list 100000 0))
 
 ;;;; State
 

@@ -162,7 +162,7 @@ the next change."
            (undone (mapcar make '("a" "b" "c" "d"))))
       (dolist (name '("a" "b" "c" "d"))
         (write-region (concat "before\r\n" (string-join old)) nil name nil 'silent))
-      (let ((text (gemini-companion-undone-text undone session)))
+      (let ((text (gemini-companion-undone--text undone session)))
         (should (< (length text) 8000))
         (should (string-search "\na:2-41\n  1 xxx" text))
         (should (string-search "\n  (20 more lines)" text))
@@ -170,7 +170,7 @@ the next change."
       ;; The lines are no longer there.
       (write-region "other\n" nil "a" nil 'silent)
       (should (string-suffix-p "\na:3-9 (changed since)"
-                               (gemini-companion-undone-text
+                               (gemini-companion-undone--text
                                 (list (car undone)) session))))))
 
 (ert-deftest gemini-companion-undone-is-displayed-before-it-is-reported ()
@@ -180,7 +180,7 @@ the next change."
     (funcall undo)
     (gemini-companion-show-undone)
     (with-current-buffer "*gemini-companion undone*"
-      (should (string-search (gemini-companion-undone-text
+      (should (string-search (gemini-companion-undone--text
                               (gemini-companion-undone-of-session session) session)
                              (buffer-string)))
       (kill-buffer))))

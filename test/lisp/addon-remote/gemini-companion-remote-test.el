@@ -165,7 +165,7 @@ a\\ it\\\\\\'s")))
         (inhibit-message t)
         answers)
     (dolist (directory '("/srv/p" "/none" "/other"))
-      (gemini-companion-remote-connect
+      (gemini-companion-remote--connect
        "/ssh:far:" directory
        (lambda (&rest answer) (push (cons directory answer) answers))))
     (pcase-dolist (`(,state . ,roots)
@@ -190,7 +190,7 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
     (cl-letf (((symbol-function 'gemini-companion-server-ready-p) #'always)
               ((symbol-function 'gemini-companion-server-call)
                (lambda (_ facts) (setq command (plist-get facts :command)))))
-      (gemini-companion-remote-connect "/docker:far:" "/" #'ignore))
+      (gemini-companion-remote--connect "/docker:far:" "/" #'ignore))
     ;; A line break in quotes is an error in csh.
     (should-not (string-search "\n" (format "%s" command)))
     (with-temp-buffer
@@ -224,7 +224,7 @@ another user")
     (dolist (problem problems)
       (let ((gemini-companion-remote-names-hosts
              `(("/ssh:far:" :state "ended" :problem ,problem))))
-        (should (string-search wanted (gemini-companion-remote-explain
+        (should (string-search wanted (gemini-companion-remote--explain
                                        "/ssh:far:")))))))
 
 (ert-deftest gemini-companion-remote-uses-no-mirror-of-another-user ()
@@ -235,7 +235,7 @@ another user")
           (theirs (expand-file-name "theirs"))
           mirrors)
       (cl-flet ((mirror ()
-                  (gemini-companion-remote-connect "/ssh:far:" "/srv" #'ignore)
+                  (gemini-companion-remote--connect "/ssh:far:" "/srv" #'ignore)
                   (cdr (assoc "/ssh:far:" gemini-companion-remote-names-mirrors))))
         (unwind-protect
             (progn
@@ -277,7 +277,7 @@ another user")
           (gemini-companion-remote-directories '(("/ssh:far:")))
           (gemini-companion-mode t)
           (default-directory "/ssh:far:/srv/p/"))
-      (cl-letf (((symbol-function 'gemini-companion-remote-connect)
+      (cl-letf (((symbol-function 'gemini-companion-remote--connect)
                  (lambda (_name directory then) (funcall then directory nil))))
         (ert-with-message-capture shown
           (gemini-companion-connect)

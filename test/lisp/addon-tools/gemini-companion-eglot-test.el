@@ -22,7 +22,7 @@
         (insert-file-contents
          (locate-library (format "gemini-companion-%s.el" library)))
         (while (re-search-forward
-                "(gemini-companion-eglot-call[ \n]+'\\(eglot-[^ \n)]+\\)" nil t)
+                "(gemini-companion-eglot--call[ \n]+'\\(eglot-[^ \n)]+\\)" nil t)
           (push (match-string 1) names))))
     (should (< 6 (length names)))
     (dolist (name (append names '("eglot-handle-notification" "jsonrpc-notify")))

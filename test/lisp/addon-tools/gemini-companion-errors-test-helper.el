@@ -50,7 +50,7 @@ test without Eglot."
        (ert-skip "No Eglot"))
      (gemini-companion-test-with-directory ,files
        ;; A test fails earlier.
-       (dlet ((gemini-companion-errors-timeout 3600)
+       (dlet ((gemini-companion-errors--timeout 3600)
               (gemini-companion-context-paused nil)
               (eglot-server-programs (list (cons '(text-mode python-mode) command)))
               (eglot-autoreconnect nil)
@@ -139,7 +139,7 @@ FILES."
   (dolist (name names)
     (with-current-buffer name
       (gemini-companion-test-eventually
-        (gemini-companion-errors-current)))))
+        (gemini-companion-errors--current)))))
 
 (defun gemini-companion-errors-test-visit (&rest files)
   "Visit each of FILES, and wait until its errors are known."

@@ -97,7 +97,7 @@
                      ((tool . ,text) (command))))
       (gemini-companion-permission-test-with
         (ert-info ((format "%s %S" name (mapcar #'car slots)))
-          (let ((most gemini-companion-permission-largest)
+          (let ((most gemini-companion-permission--largest)
                 (length (length text))
                 (input (apply #'gemini-companion-permission-test-input text slots))
                 permission text)
@@ -156,7 +156,7 @@
   (gemini-companion-permission-test-with
     (let* ((permission (gemini-companion-permission-test-ask "make" "id"))
            (input (gemini-companion-permission-test-input "make"))
-           (burst gemini-companion-guard-burst-seconds))
+           (burst gemini-companion-guard--burst-seconds))
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-type "a")
       (should (equal `((:behavior "allow" :input ,(secure-hash 'sha256 input)))
@@ -191,7 +191,7 @@
 (ert-deftest gemini-companion-permission-is-answered-once-no-other-input-is-pending ()
   (gemini-companion-permission-test-with
     (let ((permission (gemini-companion-permission-test-ask "make" "id"))
-          (gemini-companion-guard-quiet-seconds 0.02)
+          (gemini-companion-guard--quiet-seconds 0.02)
           (pending t))
       (gemini-companion-request-show permission)
       (set-buffer (window-buffer))

@@ -17,22 +17,22 @@
 
 (ert-deftest gemini-companion-rename-takes-only-names ()
   (dolist (new '("uno" "_x1" "$el" "empty?" "save!" "\u00e4ndern"))
-    (gemini-companion-rename-check-names "one" new))
+    (gemini-companion-rename--check-names "one" new))
   (dolist (new '("" "1x" "a b" "a-b" "a\n" "a.b" "one"))
     (ert-info (new)
       (should (gemini-companion-test-refusal
-                (gemini-companion-rename-check-names "one" new))))))
+                (gemini-companion-rename--check-names "one" new))))))
 
 (ert-deftest gemini-companion-rename-knows-a-text-that-differs-only-by-a-name ()
   (pcase-dolist (`(,after . ,only)
                  '(("uno(uno)" . t) ("one(uno)" . t) ("uno (uno)") ("uno(two)")))
     (ert-info (after)
-      (should (eq only (gemini-companion-rename-only-p "one(one)" after
+      (should (eq only (gemini-companion-rename--only-p "one(one)" after
                                                        "one" "uno"))))))
 
 (ert-deftest gemini-companion-rename-counts-whole-words-and-lines ()
-  (should (= 3 (gemini-companion-rename-count "one" "one, (one) one_ $one\nx.one")))
-  (should (equal '(2 4) (gemini-companion-rename-lines "a\nb\nc\nd" "a\nx\nc\ny"))))
+  (should (= 3 (gemini-companion-rename--count "one" "one, (one) one_ $one\nx.one")))
+  (should (equal '(2 4) (gemini-companion-rename--lines "a\nb\nc\nd" "a\nx\nc\ny"))))
 
 ;;;; Reviews
 
@@ -50,9 +50,9 @@
   (declare (indent 2) (debug t))
   `(gemini-companion-test-in-project (apply #'gemini-companion-test-server ,flags)
        ,files
-     (let ((gemini-companion-words-seconds 3600)
-           (gemini-companion-rename-pause 0)
-           (gemini-companion-errors-timeout 0.5)
+     (let ((gemini-companion-words--seconds 3600)
+           (gemini-companion-rename--pause 0)
+           (gemini-companion-errors--timeout 0.5)
            (gemini-companion-rename-test-answers nil)
            (parts '(edit proposal rename)))
        (mapc #'gemini-companion-part-start parts)
@@ -165,7 +165,7 @@ Return the question, or nil if none is asked."
   (declare (indent 1) (debug t))
   `(save-window-excursion
      (unwind-protect
-         (cl-letf ((gemini-companion-guard-recent-seconds 0)
+         (cl-letf ((gemini-companion-guard--recent-seconds 0)
                    ((symbol-function 'gemini-companion-overview-draw-width)
                     (lambda () 120)))
            (gemini-companion-request-show ,rename)
@@ -234,7 +234,7 @@ Return the question, or nil if none is asked."
       (gemini-companion-rename-test-in-overview rename
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (error "Asked")))
                   ((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked"))))
-          (let ((gemini-companion-guard-recent-seconds 3600))
+          (let ((gemini-companion-guard--recent-seconds 3600))
             (should (string-search "just appeared"
                                    (gemini-companion-test-refusal
                                      (gemini-companion-overview-accept)))))
@@ -594,8 +594,8 @@ Return the question, or nil if none is asked."
   (gemini-companion-rename-test-with '("versions")
       '(("a.py" "def one():\n") ("b.py" "one\nerror one\n\n\n\nuses one\n")
         ("c.py" "one\n\n\n\none\n"))
-    (let* ((gemini-companion-errors-timeout 3600)
-           (gemini-companion-rename-errors-seconds 3600)
+    (let* ((gemini-companion-errors--timeout 3600)
+           (gemini-companion-rename--errors-seconds 3600)
            (rename (gemini-companion-rename-test-ask))
            (edit (nth 1 (gemini-companion-rename-edits rename))))
       (gemini-companion-test-eventually
@@ -748,7 +748,7 @@ Return the question, or nil if none is asked."
   (gemini-companion-rename-test-with '("busy") gemini-companion-rename-test-files
     (gemini-companion-test-eventually
       (gemini-companion-errors-busy-p (eglot-current-server)))
-    (let ((gemini-companion-rename-patience 0.2))
+    (let ((gemini-companion-rename--patience 0.2))
       (gemini-companion-rename-test-problem "still loading"))))
 
 ;;; gemini-companion-rename-test.el ends here

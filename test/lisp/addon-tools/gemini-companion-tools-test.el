@@ -149,7 +149,7 @@ quit, whether to unlink them by t or nil."
       (ert-info ((symbol-name word))
         (gemini-companion-tools-test-call word)
         (should (eq policy (file-exists-p ".gemini/policies/gemini-companion.toml")))
-        (should (eq answers (gemini-companion-tools-answers-p "qwen")))
+        (should (eq answers (gemini-companion-tools--answers-p "qwen")))
         (gemini-companion-tools-test-call t)))
     ;; With one of these CLIs, "all" is that.
     (pcase-dolist (`(,gone . ,words) '((nil no yes tools all) ("qwen" no yes all)
@@ -173,7 +173,7 @@ quit, whether to unlink them by t or nil."
       (should (equal "" (buffer-string))))
     (gemini-companion-test-eventually
       (null (get-process "gemini-companion-link")))
-    (should (gemini-companion-tools-answers-p "qwen"))
+    (should (gemini-companion-tools--answers-p "qwen"))
     (gemini-companion-tools-test-call t)))
 
 ;; It offered to delete all links.
@@ -229,7 +229,7 @@ quit, whether to unlink them by t or nil."
                                      process-environment))
           (exec-path (list directory)))
       (should-error (gemini-companion-tools-test-call 'yes) :type 'user-error)
-      (make-directory (gemini-companion-extension-directory "pi") t)
+      (make-directory (gemini-companion-extension--directory "pi") t)
       (should-not (gemini-companion-tools-linked-p "pi"))
       (cl-letf (((symbol-function 'y-or-n-p) #'always)
                 ((symbol-function 'gemini-companion-choice-read)
@@ -281,7 +281,7 @@ quit, whether to unlink them by t or nil."
       (gemini-companion-part-ready 'tools 'started)
       (should (string-search "--permission" (hook)))
       (gemini-companion-tools-test-call t)
-      (should-not (gemini-companion-tools-answers-p "qwen")))))
+      (should-not (gemini-companion-tools--answers-p "qwen")))))
 
 (ert-deftest gemini-companion-tools-starts-the-bridge-before-an-edit-only-for-rules ()
   :tags '(pure)

@@ -25,7 +25,7 @@ The value is sorted, or `unknown'."
         ("sub/\N{LATIN SMALL LETTER A WITH DIAERESIS} b.py" "f(-one)\n")
         ("out.py" "one\n") ("c.bin" "one\0\n") (".gitignore" "out.py\n")
         ("d.py" "na\N{LATIN SMALL LETTER I WITH DIAERESIS}ve --x\n"))
-    (let ((gemini-companion-words-seconds 3600))
+    (let ((gemini-companion-words--seconds 3600))
       (dolist (git '(nil t))
         (when git
           (should (eql 0 (call-process "git" nil nil nil "init"))))
@@ -45,7 +45,7 @@ The value is sorted, or `unknown'."
   (skip-unless (executable-find "git"))
   (gemini-companion-test-with-directory '(("a.py" "one = 1\n") ("b.py" "two = 1\n")
                                           ("c.py" "two = 1\n"))
-    (let ((gemini-companion-words-seconds 3600))
+    (let ((gemini-companion-words--seconds 3600))
       (make-symbolic-link "b.py" "link")
       (dolist (file '("a.py" "link" "c.py"))
         (with-current-buffer (find-file-noselect file)
@@ -65,7 +65,7 @@ The value is sorted, or `unknown'."
     (dolist (program '("bin/git" "bin/bad/git"))
       (set-file-modes program #o700)
       (let ((exec-path (list (expand-file-name (file-name-directory program))))
-            (gemini-companion-words-seconds 0.1))
+            (gemini-companion-words--seconds 0.1))
         (should (eq 'unknown (gemini-companion-words-test-found "one")))))
     (should-not (seq-find (lambda (buffer)
                             (string-prefix-p " *gemini-companion-words"

@@ -17,7 +17,7 @@
        (gemini-companion-guard-watch-reading)
        (unwind-protect
            (let ((num-input-keys num-input-keys)
-                 (gemini-companion-guard-quiet-seconds 0.02))
+                 (gemini-companion-guard--quiet-seconds 0.02))
              ,@body)
          (gemini-companion-guard-read-again)))))
 
@@ -73,7 +73,7 @@
     (should-not (gemini-companion-guard-recent-p 101.0))))
 
 (ert-deftest gemini-companion-guard-refuses-keys-in-a-burst ()
-  (let ((gemini-companion-guard-burst-seconds 0))
+  (let ((gemini-companion-guard--burst-seconds 0))
     (cl-letf (((symbol-function 'sit-for) #'ignore))
       (should (equal '(user-error "Two keys")
                      (should-error (gemini-companion-guard-no-burst "Two keys")))))

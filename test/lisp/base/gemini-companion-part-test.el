@@ -208,7 +208,7 @@ output of that Emacs."
      nil
      '(progn
         (require 'gemini-companion-part)
-        (push 'clock gemini-companion-part-addons)
+        (push 'clock gemini-companion-part--addons)
         (require 'gemini-companion)
         (let ((row (car (last (cdr (assoc "Connection" gemini-companion-commands))))))
           (call-interactively (nth 1 row))

@@ -233,7 +233,7 @@
     (should-not (string-search "Nine?" (gemini-companion-comment-test-displayed)))
     (widen)
     (should (string-suffix-p "9\n  >> Nine?\n" (gemini-companion-comment-test-displayed)))
-    (should (equal '(4 9) (mapcar #'gemini-companion-comment-now
+    (should (equal '(4 9) (mapcar #'gemini-companion-comment--now
                                   (gemini-companion-comments))))))
 
 (ert-deftest gemini-companion-comment-shares-a-line-with-another ()

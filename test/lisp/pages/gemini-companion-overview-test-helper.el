@@ -14,7 +14,7 @@ accepted as soon as it is drawn."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-changes ,files
      (let ((gemini-companion-review-arrival 'notify)
-           (gemini-companion-guard-recent-seconds 0))
+           (gemini-companion-guard--recent-seconds 0))
        (unwind-protect
            (progn ,@body)
          (gemini-companion-part-stop 'overview)

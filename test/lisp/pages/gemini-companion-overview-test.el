@@ -618,7 +618,7 @@ since when a CLI waits: the name is longer."
     (should (string-match-p "proposal .* a  " (gemini-companion-overview-test-here)))
     ;; Just drawn, it is not accepted.
     (gemini-companion-overview-test-keys "g")
-    (let ((gemini-companion-guard-recent-seconds 1000))
+    (let ((gemini-companion-guard--recent-seconds 1000))
       (should (string-search "has just appeared"
                              (gemini-companion-test-refusal
                                (gemini-companion-overview-accept)))))
@@ -645,7 +645,7 @@ since when a CLI waits: the name is longer."
     (gemini-companion-test-open "b" "C\n" 2 (gemini-companion-test-session "s2" 2))
     (gemini-companion-list)
     (gemini-companion-overview-test-go-to "proposal .* a  ")
-    (let ((gemini-companion-guard-recent-seconds 1000))
+    (let ((gemini-companion-guard--recent-seconds 1000))
       (gemini-companion-test-open "a" "uno\n2\n3\n" 3 session)
       (dolist (problem '("Proposal has changed" "Proposal has just appeared"))
         (should (string-search problem
@@ -864,7 +864,7 @@ since when a CLI waits: the name is longer."
 
 (ert-deftest gemini-companion-overview-ignores-letters-that-were-typed-in-a-file ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
-    (let ((gemini-companion-guard-recent-seconds 1000))
+    (let ((gemini-companion-guard--recent-seconds 1000))
       (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
       (gemini-companion-test-walk #'gemini-companion-next-change "d")
       (should (equal "*gemini*" (buffer-name (window-buffer))))
@@ -982,12 +982,12 @@ since when a CLI waits: the name is longer."
 
 (ert-deftest gemini-companion-overview-does-not-move-within-a-second-of-a-key ()
   (gemini-companion-overview-test-with-turn
-    (let ((gemini-companion-guard-recent-seconds 1000))
+    (let ((gemini-companion-guard--recent-seconds 1000))
       (gemini-companion-overview-test-keys "n")
       (gemini-companion-test-writes "c" "x\n" session)
       (gemini-companion-page--refresh-visible (current-buffer))
       (should-not (gemini-companion-overview-test-rows " c  "))
-      (setq gemini-companion-guard-recent-seconds 0)
+      (setq gemini-companion-guard--recent-seconds 0)
       (gemini-companion-page--refresh-visible (current-buffer))
       (should (gemini-companion-overview-test-rows " c  ")))))
 

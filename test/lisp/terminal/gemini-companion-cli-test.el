@@ -36,7 +36,7 @@
       (gemini-companion-run)
       (should (eq buffer (current-buffer)))
       (gemini-companion-test-eventually gemini-companion-run-test-started)
-      (should (eq (get-buffer "a") gemini-companion-context-active))
+      (should (eq (get-buffer "a") gemini-companion-context--active))
       ;; In the root of the project, with the environment of the buffer, but not
       ;; of the terminal in which Emacs runs.
       (should (equal `(((,(executable-find "cat")) ,directory

@@ -83,7 +83,7 @@
     (should-not (gemini-companion-extension-test-files home))
     (gemini-companion-extension "pi")
     (let ((file (expand-file-name "index.js"
-                                  (gemini-companion-extension-directory "pi"))))
+                                  (gemini-companion-extension--directory "pi"))))
       (write-region "old" nil file nil 'silent)
       (should (equal '(bad) (gemini-companion-extension-test-marks)))
       (gemini-companion-part-ready 'extension 'started)
@@ -92,7 +92,7 @@
 (ert-deftest gemini-companion-extension-keeps-files-of-the-user ()
   (gemini-companion-extension-test-with-home (list t t)
     (gemini-companion-extension "pi")
-    (write-region "" nil (expand-file-name "mine" (gemini-companion-extension-directory
+    (write-region "" nil (expand-file-name "mine" (gemini-companion-extension--directory
                                                    "pi"))
                   nil 'silent)
     (gemini-companion-extension "pi")
@@ -110,7 +110,7 @@
 (ert-deftest gemini-companion-extension-of-a-session-is-compared ()
   (gemini-companion-extension-test-with-home (list t)
     (gemini-companion-extension "pi")
-    (let ((own (gemini-companion-extension-fingerprint "pi")))
+    (let ((own (gemini-companion-extension--fingerprint "pi")))
       (pcase-dolist
           (`(,facts . ,marks)
            `(((:extension ,own) good)

@@ -56,7 +56,7 @@
          (("a") 0 1 ("b" "a") 1)))
     (ert-info ((format "%S %d to %S" old index new))
       (should (equal expected
-                     (funcall (gemini-companion-lines-follower (vconcat old) (vconcat new))
+                     (funcall (gemini-companion-lines--follower (vconcat old) (vconcat new))
                               index count))))))
 
 ;;; gemini-companion-lines-test.el ends here

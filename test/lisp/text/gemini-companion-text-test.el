@@ -23,7 +23,7 @@
           (let ((after-insert-file-functions (list (lambda (_) (erase-buffer) 0)))
                 (write-region-annotate-functions
                  (list (lambda (&rest _) '((1 . "more"))))))
-            (gemini-companion-text-write file)
+            (gemini-companion-text-write file (gemini-companion-text-of-buffer))
             (should (equal (concat "hidden\n" text)
                            (gemini-companion-text-read file)))))))))
 
