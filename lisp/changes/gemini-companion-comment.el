@@ -1167,7 +1167,7 @@ Emacs still asks about comments that no CLI has received."
                         :session (gemini-companion-comment-session comment)
                         :side (gemini-companion-comment-side comment)
                         :lines (gemini-companion-comment-lines comment)
-                        :first (gemini-companion-comment-now comment)
+                        :first (gemini-companion-comment--now comment)
                         :last (gemini-companion-comment-last comment)
                         :above (gemini-companion-comment-above comment)
                         :below (gemini-companion-comment-below comment)

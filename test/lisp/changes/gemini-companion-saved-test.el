@@ -321,7 +321,7 @@ The files of changes are below the directory ours."
           (ert-run-idle-timers)
           (let ((comment (car (gemini-companion-comments))))
             (should (equal "Why 5?" (gemini-companion-comment-text comment)))
-            (should (equal 5 (gemini-companion-comment-now comment))))
+            (should (equal 5 (gemini-companion-comment--now comment))))
           (should (equal "Be brief." (gemini-companion-comment-opening session)))
           ;; Sent ones are not saved.
           (gemini-companion-comment-set-sent (gemini-companion-comments) session)
@@ -351,7 +351,7 @@ The files of changes are below the directory ours."
           (ert-run-idle-timers)
           (let ((undone (gemini-companion-undone-of-session session)))
             (should (= 1 (length undone)))
-            (should (string-search "a:1\n  1" (gemini-companion-undone-text
+            (should (string-search "a:1\n  1" (gemini-companion-undone--text
                                                undone session))))
           ;; The CLI's line is there again.
           (gemini-companion-test-rewrite "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n")
