@@ -684,7 +684,9 @@ A directory has a slash at its end."
                  (unless (gemini-companion-part-load key)
                    (error "The files of %s are not installed" key))
                  (gemini-companion-part-restore key value)
-                 (setf (gemini-companion-saved--entry-record entry) t))
+                 (setf (gemini-companion-saved--entry-record entry) t
+                       (gemini-companion-saved--entry-state entry)
+                       (gemini-companion-saved--entry-data entry)))
                 ((gemini-companion-saved--hidden-p key)
                  (gemini-companion-saved--drop entry)
                  (gemini-companion-saved-soon))

@@ -323,6 +323,9 @@ The files of changes are below the directory ours."
             (should (equal "Why 5?" (gemini-companion-comment-text comment)))
             (should (equal 5 (gemini-companion-comment--now comment))))
           (should (equal "Be brief." (gemini-companion-comment-opening session)))
+          (should (gemini-companion-saved-test-files))
+          (gemini-companion-forget)
+          (should-not (gemini-companion-saved-test-files))
           ;; Sent ones are not saved.
           (gemini-companion-comment-set-sent (gemini-companion-comments) session)
           (gemini-companion-comment-opening-set session nil)

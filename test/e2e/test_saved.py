@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is left to review is there again in the next Emacs."""
+
+import os
+import signal
+
+from harness.emacs import Emacs
+from harness.model import read_file, write_file
+from harness.wait import eventually, wait_until_saved
+from harness.world import World
+from test_changes import NEW, OLD, goes
+
+
+def killed(emacs: Emacs) -> None:
+    os.kill(emacs.value("(emacs-pid)"), signal.SIGKILL)
+    emacs.wait_until_exited()
+
+
+def test_changes_left_survive_a_kill_and_an_exit_of_emacs(world: World) -> None:
+    files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]
+    emacs, _, cli = world.pair(files[0])
+    emacs.command("gemini-companion-auto-accept", "without review?")
+    turn = [part for file in files for part in (read_file(file), write_file(file, NEW))]
+    cli.is_free(*turn)
+    emacs.wait_for("~12")
+    saved = world.home / ".emacs.d" / "gemini-companion" / "changes"
+
+    def is_saved() -> bool:
+        texts = [file.read_text() for file in saved.glob("[!.]*.eld")]
+        return all(str(file) in "".join(texts) for file in files)
+
+    eventually(is_saved, "they are saved")
+    killed(emacs)
+
+    emacs = world.emacs(files[0], name="second")
+    emacs.wait_for("~12")
+    emacs.wait_for_match(r"(?m)^zwei +[┇:]$")
+    emacs.command("gemini-companion-next-change")
+    emacs.says("Change 1 of 12, a.txt")
+    goes(emacs, "u", "Change 1 of 11, a.txt", 8)
+    wait_until_saved(files[0], NEW.replace("zwei", "two"))
+    emacs.quit()
+
+    emacs = world.emacs(files[0], name="third")
+    emacs.wait_for("~11")
+    emacs.command("gemini-companion-forget")
+    emacs.says("Deleted what was saved of")
+    assert not list(saved.glob("[!.]*.eld"))
