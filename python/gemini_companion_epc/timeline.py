@@ -101,6 +101,8 @@ class Timeline:
         self._tasks: set[asyncio.Task[None]] = set()
         self._directory = ""
         self._number = 0
+        self._beginning: set[_Step] = set()
+        """The calls that begin, before their snapshots."""
         self._found: dict[str, asyncio.Future[tuple[str, str]]] = {}
         """The root of the work tree of each directory, and why git cannot be used."""
 
@@ -121,10 +123,9 @@ class Timeline:
 
     async def called(self, cli: Facts, directory: str, call: Called) -> None:
         """Take a snapshot as a ``call`` of a tool of ``cli`` begins or has ended."""
-        if not call.has_ended:
-            # From now on, Emacs notes what the user saves.
-            await self._tell({**cli, "open": True})
         step = _Step(cli, call)
+        if step.begins:
+            self._beginning.add(step)
         task = self._start(self._advance(directory, step))
         limit = self._config.after_limit if call.has_ended else self._config.call_limit
         await asyncio.wait({task}, timeout=limit)
@@ -146,6 +147,15 @@ class Timeline:
             logger.error("snapshot failed", exc_info=error)
 
     async def _advance(self, directory: str, step: "_Step") -> None:
+        try:
+            if step.begins:
+                # From now on, Emacs notes what the user saves.
+                await self._tell({**step.cli, "open": True})
+            await self._advance_tree(directory, step)
+        finally:
+            self._beginning.discard(step)
+
+    async def _advance_tree(self, directory: str, step: "_Step") -> None:
         if directory not in self._found or step.called is None:
             finding = _in_thread(_root_of, directory)
             self._found[directory] = asyncio.ensure_future(finding)
@@ -166,7 +176,9 @@ class Timeline:
                 tree.late = 0
             if calls and (changes or by_git or tree.problem):
                 await self._report(tree, calls, step, before, changes, by_git)
-            if not any(each.running for each in self._trees.values()):
+            self._beginning.discard(step)
+            is_open = any(each.running for each in self._trees.values())
+            if not is_open and not self._beginning:
                 await self._tell({**step.cli, "open": False})
 
     async def _changes(self, tree: _Tree, step: "_Step") -> tuple[list[Change], int]:

@@ -141,6 +141,17 @@ async def test_new_changed_and_deleted_files_are_of_the_call(scene: Scene) -> No
     assert scene.emacs.open == [True, False]
 
 
+async def test_emacs_notes_saves_of_a_call_that_begins_behind_a_turn(
+    scene: Scene,
+) -> None:
+    scene.timeline.turn(CLI, str(scene.root))
+    # The snapshot of the call waits for that of the turn.
+    await scene.begin("make")
+    assert scene.emacs.open == [True]
+    await scene.end("make")
+    assert scene.emacs.open == [True, False]
+
+
 async def test_what_is_written_while_no_call_runs_is_of_others(scene: Scene) -> None:
     await scene.begin("ls")
     await scene.end("ls")
