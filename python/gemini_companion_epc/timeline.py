@@ -126,6 +126,12 @@ class Timeline:
         step = _Step(cli, call)
         if step.begins:
             self._beginning.add(step)
+            try:
+                # From now on, Emacs notes what the user saves.
+                await self._tell({**cli, "open": True})
+            except asyncio.CancelledError:
+                self._beginning.discard(step)
+                raise
         task = self._start(self._advance(directory, step))
         limit = self._config.after_limit if call.has_ended else self._config.call_limit
         await asyncio.wait({task}, timeout=limit)
@@ -148,9 +154,6 @@ class Timeline:
 
     async def _advance(self, directory: str, step: "_Step") -> None:
         try:
-            if step.begins:
-                # From now on, Emacs notes what the user saves.
-                await self._tell({**step.cli, "open": True})
             await self._advance_tree(directory, step)
         finally:
             self._beginning.discard(step)
