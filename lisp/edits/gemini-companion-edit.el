@@ -228,10 +228,9 @@ It is not while the edit is open, and for a minute after it has ended."
 (defun gemini-companion-edit--weight (edit)
   "Return the weight of EDIT in the history of edits, 1 or more.
 It is 1 for each 400 kB of its texts."
-  (let ((bytes 0))
-    (dolist (text (gemini-companion-edit--strings edit))
-      (cl-incf bytes (string-bytes text)))
-    (max 1 (/ bytes 400000))))
+  (max 1 (/ (+ (string-bytes (or (gemini-companion-edit-bytes-before edit) ""))
+               (string-bytes (or (gemini-companion-edit-after edit) "")))
+            400000)))
 
 (defun gemini-companion-edit--pruned (edits)
   "Return EDITS, the last one first, up to a weight of 100.
@@ -284,11 +283,6 @@ received, or that have an unsaved proposal."
   (let ((content (gemini-companion-edit-content edit)))
     (and (gemini-companion-content-bytes-p content)
          (gemini-companion-content-bytes content))))
-
-(defun gemini-companion-edit--strings (edit)
-  "Return the texts of EDIT that are known: the bytes before, and the text after."
-  (delq nil (list (gemini-companion-edit-bytes-before edit)
-                  (gemini-companion-edit-after edit))))
 
 (defun gemini-companion-edit-open-p (edit)
   "Return non-nil if EDIT awaits an answer."

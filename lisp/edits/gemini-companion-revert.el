@@ -202,8 +202,9 @@ See `gemini-companion-revert-now' for KEYS."
 If the buffer has unsaved text, report how to merge it instead.  For KEYS, see
 `gemini-companion-revert-now'."
   (let ((content (gemini-companion-revert--read)))
-    (if (gemini-companion-revert--unsaved-text-p
-         (gemini-companion-revert--content-text content))
+    (if (and (buffer-modified-p)
+             (not (string= (gemini-companion-revert--content-text content)
+                           (gemini-companion-text-of-buffer))))
         (message "%s was written, and has unsaved changes here; %s"
                  (gemini-companion-label-file file)
                  (substitute-command-keys
@@ -214,12 +215,6 @@ If the buffer has unsaved text, report how to merge it instead.  For KEYS, see
         (gemini-companion-revert--highlight lines)
         (when (and keys lines)
           (gemini-companion-revert--go-to (caar lines) keys))))))
-
-(defun gemini-companion-revert--unsaved-text-p (text)
-  "Return non-nil if the current buffer has unsaved changes.
-TEXT is the current text of its file."
-  (and (buffer-modified-p)
-       (not (string= text (gemini-companion-text-of-buffer)))))
 
 (defun gemini-companion-revert--report-stale (file stamp)
   "Report that the current buffer has the text of FILE before STAMP.
