@@ -5,7 +5,7 @@ The module `questions` is imported when Emacs reports that it has linked CLIs.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ class Linked:
 
     _config: Config
     _emacs: Emacs
+    _on_directory: Callable[[Sequence[int], str], None]
+    """See `Questions`."""
     roots: Sequence[str] = ()
     """True names."""
     questions: "Questions | None" = field(default=None, init=False)
@@ -38,7 +40,10 @@ class Linked:
             from .questions import Questions
 
             self.questions = Questions(
-                self._config, self._emacs, lambda: tuple(self.roots)
+                self._config,
+                self._emacs,
+                lambda: tuple(self.roots),
+                self._on_directory,
             )
         elif not is_on and self.questions is not None:
             self.questions.permissions.give_back()

@@ -120,6 +120,8 @@ class Questions:
     _emacs: Emacs
     _roots: Callable[[], Sequence[str]]
     """Function that returns the workspace roots, where CLIs may ask."""
+    _on_directory: Callable[[Sequence[int], str], None]
+    """Function called with PIDs of a CLI and the directory in which it works."""
 
     def __post_init__(self) -> None:
         self.permissions = Permissions(self._config, self._emacs)
@@ -150,7 +152,7 @@ class Questions:
             raise MalformedArgument("event must be an object")
         directory = await self._directory(hooks.directory(event))
         if call := hooks.called(event):
-            pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
+            pids = await self._pids(client, request, directory)
             cli = {"client": client.name, "pids": pids}
             await self.timeline.called(cli, directory, call)
             return {}
@@ -159,7 +161,7 @@ class Questions:
         has_ended = hooks.has_ended(event)
         if not (step or question or announced or has_ended):
             return {}
-        pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
+        pids = await self._pids(client, request, directory)
         facts = {"client": client.name, "pids": pids}
         if announced is not None:
             path = os.path.join(directory, announced)
@@ -191,6 +193,17 @@ class Questions:
             return await self._addition(facts, hooks, event)
         return {}
 
+    async def _pids(
+        self, client: Client, request: Facts, directory: str
+    ) -> Sequence[int]:
+        """Return the PIDs of the CLI of ``request``, and record its ``directory``.
+
+        Copilot CLI changes it by a command, but not that of its process.
+        """
+        pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
+        self._on_directory(pids, directory)
+        return pids
+
     async def _addition(self, facts: Facts, hooks: Hooks, event: Facts) -> Facts:
         """Return the answer to ``event``, a prompt, with what Emacs adds to it.
 
@@ -213,7 +226,7 @@ class Questions:
             raise MalformedArgument("event must be an object, of a CLI that has hooks")
         directory = await self._directory(hooks.directory(event))
         question, cli = await self._question(client, hooks, event), Watched(pid)
-        pids = await asyncio.to_thread(ancestors, pid, client)
+        pids = await self._pids(client, request, directory)
         facts = {"client": client.name, "pids": pids, "directory": directory}
 
         async def answer() -> Facts:

@@ -88,7 +88,7 @@ class Server:
             lambda session, reason: self._diffs.abandon(session, reason),
         )
         self._diffs = Diffs(config, self._emacs, self._sessions, self._hosts)
-        self._linked = Linked(config, self._emacs)
+        self._linked = Linked(config, self._emacs, self._sessions.set_directory)
         self._unix_port = UnixPort(number)
         self._discovery = DiscoveryFiles(
             config.emacs_pid, number, config.token, os.environ, self._unix_port

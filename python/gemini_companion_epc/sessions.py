@@ -364,6 +364,17 @@ class Sessions:
                 if session.process is not None and session.stream is not None:
                     self.report()
 
+    def set_directory(self, pids: Sequence[int], directory: str) -> None:
+        """Record that the CLI with one of ``pids`` works in ``directory`` now."""
+        for session in self._sessions.values():
+            process = session.process
+            if process is None or session.remote or process.pid not in pids:
+                continue
+            if process.directory != directory:
+                session.process = replace(process, directory=directory)
+                if session.stream is not None:
+                    self.report()
+
     # Event streams
 
     def open_stream(self, session: Session) -> Stream:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the models of the real CLIs ask the user, shown and answered in Emacs."""
 
+import re
+
 import pytest
 from harness import gemini
-from harness.emacs import Emacs, lisp
+from harness.copilot import Copilot
+from harness.emacs import SESSION, Emacs, lisp
 from harness.model import Part, call, say
 from harness.needs import needs_copilot, needs_qwen
 from harness.world import World
@@ -138,3 +141,14 @@ def test_what_the_model_of_copilot_cli_asks_is_shown(world: World) -> None:
     cli.terminal.keys("Enter")
     cli.wait_for("answered")
     emacs.holds(f"(null {OPEN})")
+    is_known_by_its_new_directory(world, emacs, cli)
+
+
+def is_known_by_its_new_directory(world: World, emacs: Emacs, cli: Copilot) -> None:
+    """Change the directory of ``cli`` by its command, of which its hooks tell."""
+    other = world.project / "other"
+    other.mkdir()
+    cli.type(f"/cd {other}", lambda: re.search(rf"(?m)^ {other}", cli.screen()))
+    cli.is_free()
+    emacs.becomes(f"(plist-get {SESSION} :directory)", str(other))
+    emacs.becomes(f"(gemini-companion-session-name {SESSION})", "Copilot CLI (other)")

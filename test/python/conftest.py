@@ -156,7 +156,7 @@ class Alone(Loop, Rig):
         self.port = port.number
         Rig.__init__(self, self.port, **fields)
         self.token = self.config.token
-        self.linked = Linked(self.config, self.emacs)
+        self.linked = Linked(self.config, self.emacs, self.sessions.set_directory)
         self.linked.roots = ["/"]
         # Importing it may take longer than a bridge waits.
         serve = load_http()

@@ -363,3 +363,27 @@ def test_what_emacs_adds_to_a_prompt_is_the_context_of_copilot(alone: Alone) -> 
     answer = request(alone.port, f"{alone.token}.copilot", body)
     assert answer == (200, {"additionalContext": "undone"})
     assert [kind for kind, *_ in alone.emacs.asked] == ["ended", "addition"]
+
+
+def test_the_directory_of_a_session_is_that_of_the_last_event(
+    alone: Alone, cli: FakeCopilot, tmp_path: Path
+) -> None:
+    cli.listen()
+    until(lambda: alone.emacs.sessions)
+    (session,) = alone.sessions._sessions.values()
+    assert session.facts["directory"] == os.getcwd()
+    alone.answer({})
+
+    def report(where: str, expected: str) -> None:
+        event = {"sessionId": "1", "cwd": where, "prompt": "x"}
+        body = {"method": "event", "pid": os.getpid(), "event": event}
+        request(alone.port, alone.token + ".copilot", body)
+        assert session.facts["directory"] == expected
+
+    count = len(alone.emacs.sessions)
+    for _ in range(2):
+        report(str(tmp_path), str(tmp_path))
+    until(lambda: len(alone.emacs.sessions) == count + 1)
+    # What is no directory of this Emacs is none of its CLIs.
+    alone.linked.roots = [str(tmp_path)]
+    report("/", str(tmp_path))

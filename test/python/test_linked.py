@@ -11,7 +11,7 @@ import sys
 from gemini_companion_epc import http, server
 from gemini_companion_epc.linked import Linked
 
-linked, name = Linked(None, None), "gemini_companion_epc.questions"
+linked, name = Linked(None, None, None), "gemini_companion_epc.questions"
 print(name in sys.modules, linked.questions)
 linked.turn(True)
 print(name in sys.modules, type(linked.questions).__name__)

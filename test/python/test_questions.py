@@ -322,7 +322,7 @@ def test_the_end_of_a_large_rename_has_what_is_left_and_the_errors(
 def test_a_cli_that_does_not_wait_has_no_renames(alone: Alone) -> None:
     names = [tool["name"] for tool in TOOLS]
     assert names[-1] == "rename_symbol"
-    questions = Questions(alone.config, alone.emacs, lambda: ["/"])
+    questions = Questions(alone.config, alone.emacs, lambda: ["/"], lambda *_: None)
     body = {"directory": "/", "method": "list"}
     rename = {"directory": "/", "method": "call", "name": "rename_symbol"}
     for client in CLIENTS:
