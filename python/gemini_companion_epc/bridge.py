@@ -7,9 +7,8 @@ may add to a prompt; --notice, if the CLI waits for the hook before it asks the 
 plan is to be reviewed; or --permission, if the hook waits for the user.
 The bridge searches for Emacs again at each request, so it survives a restart of Emacs.
 
-The bridge runs without this package, beside the module `common`.  So it has a table of
-its own of where each CLI of `clients` finds Emacs; a test compares both tables.  It
-imports little, since a CLI waits for the hook after each edit.
+The bridge runs without this package, beside the module `common`.  It imports little,
+since a CLI waits for the hook after each edit.
 """
 
 from __future__ import annotations
@@ -23,6 +22,9 @@ from time import monotonic
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from .common import (
+        ASK,
+        ASKING_MODES,
+        PORTS,
         RENAME,
         UNKNOWN_RENAME,
         content_of,
@@ -34,6 +36,9 @@ if TYPE_CHECKING or __package__:
     )
 else:
     from common import (
+        ASK,
+        ASKING_MODES,
+        PORTS,
         RENAME,
         UNKNOWN_RENAME,
         content_of,
@@ -45,7 +50,7 @@ else:
     )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any, TypeAlias
 
     Facts: TypeAlias = dict[str, Any]
@@ -99,42 +104,15 @@ class NoEmacs(Exception):
 # Find Emacs
 
 
-def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the directory of the discovery files of ``client`` in ``environ``."""
-    return directory_in(*HOMES[client], environ)
-
-
-# The fields `home_variable` and `home` of each client.
-HOMES = {
-    "gemini": ("", "gemini"),
-    "qwen": ("QWEN_HOME", ".qwen"),
-    "copilot": ("COPILOT_HOME", ".copilot"),
-    "pi": ("PI_CODING_AGENT_DIR", ".pi/agent"),
-}
 # The statuses, as of `Refused`, of a server that does not answer for a directory.
 NOT_HERE = ((b"400",), (b"404",))
-# The answers to the hook before an edit with which a CLI asks.
-ASK: dict[str, Facts] = {
-    "gemini": {"decision": "ask"},
-    "qwen": {
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "ask",
-            "permissionDecisionReason": "A rule in Emacs is for this file",
-        }
-    },
-}
-# The modes in which Qwen Code asks by itself, and with that answer twice.
-ASKING_MODES = ("default", "plan")
-# The variable with the port of the Emacs in whose terminal a linked CLI runs.
-PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
 
 
 def discovery_files(client: str) -> list[tuple[str, int]]:
     """Return the names and times of the files in the directory for discovery."""
     files = []
     try:
-        entries = [*os.scandir(directory_of(client))]
+        entries = [*os.scandir(directory_in(client, os.environ))]
     except OSError:
         return []
     for entry in entries:
@@ -334,7 +312,7 @@ def asks_itself(client: str, body: bytes) -> bool:
         mode = object_in(body)["event"]["permission_mode"]
     except (ValueError, TypeError, KeyError):
         return False
-    return client == "qwen" and mode in ASKING_MODES
+    return mode in ASKING_MODES.get(client, ())
 
 
 def run_review(client: str, only_plans: bool) -> None:

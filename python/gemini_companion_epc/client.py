@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
-from .common import directory_in
+from .common import HOMES, directory_in
 from .hooks import Hooks
 from .protocol import Protocol
 from .types import Json
@@ -27,16 +27,9 @@ class Client:
     """The name of the client in messages."""
     program: str
     """Regular expression for a word of its command line."""
-    home: str
-    """The directory above that of the discovery files, in the home of the user."""
     file_name: Callable[[object, object], str]
     """Function that returns the file name for the PID of Emacs and the HTTP port."""
     protocol: Protocol
-    home_variable: str = ""
-    """The environment variable that replaces ``home``.
-
-    Without one, ``home`` is in the temporary directory of Node.
-    """
     acp_options: Sequence[str] = ()
     """The options with which it is controlled by another program, by ACP."""
     states_version: bool = False
@@ -75,13 +68,18 @@ class Client:
         return not self.has_socket
 
     @property
+    def home_variable(self) -> str:
+        """The environment variable for its directory, see `common.HOMES`."""
+        return HOMES[self.name][0]
+
+    @property
     def searches_temporary(self) -> bool:
         """Whether it searches for Emacs in a temporary directory, not in the home."""
         return not self.home_variable
 
     def directory(self, environ: Mapping[str, str]) -> Path:
         """Return the directory of discovery files for an environment."""
-        return Path(directory_in(self.home_variable, self.home, environ))
+        return Path(directory_in(self.name, environ))
 
     def bearer(self, token: str) -> str:
         """Return the bearer token that names this client to the server."""
@@ -101,7 +99,7 @@ class Client:
         return {
             "name": self.name,
             "home": self.home_variable,
-            "top": self.home,
+            "top": HOMES[self.name][1],
             "file": self.file_name("PID", "PORT"),
             "content": self.discovery(0, token),
         }

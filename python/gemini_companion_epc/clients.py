@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CLIs that can connect, each with a module, and look-ups among them.
-
-`bridge` runs without this package, and has a table of its own.
-"""
+"""The CLIs that can connect, each with a module, and look-ups among them."""
 
 import re
 from collections.abc import Sequence

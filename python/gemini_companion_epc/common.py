@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the bridge and the server have in common: discovery files, and their processes.
+"""What the bridge and the server have in common: CLIs, discovery files, processes.
 
 It runs without this package, beside the bridge, and imports little.
 """
@@ -30,11 +30,42 @@ UNKNOWN_RENAME = (
 )
 
 
+# The CLIs
+
+# The directory above that of the discovery files, in the home of the user, and the
+# variable that replaces it.  Without one, it is in the temporary directory of Node.
+HOMES = {
+    "gemini": ("", "gemini"),
+    "qwen": ("QWEN_HOME", ".qwen"),
+    "copilot": ("COPILOT_HOME", ".copilot"),
+    "pi": ("PI_CODING_AGENT_DIR", ".pi/agent"),
+}
+# The answers to the hook before an edit with which a CLI asks.  Gemini CLI then shows
+# its dialog and opens the review, once, in any mode.  Qwen Code asks in its terminal,
+# with the diff, and opens no review.
+ASK: dict[str, Facts] = {
+    "gemini": {"decision": "ask"},
+    "qwen": {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "ask",
+            "permissionDecisionReason": "A rule in Emacs is for this file",
+        }
+    },
+}
+# The modes in which a CLI asks before an edit by itself, or writes none.  With that
+# answer, it would ask twice.
+ASKING_MODES = {"qwen": ("default", "plan")}
+# The variable with the port of the Emacs in whose terminal a linked CLI runs.
+PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
+
+
 # Discovery files
 
 
-def directory_in(variable: str, name: str, environ: Mapping[str, str]) -> str:
-    """Return the directory of the discovery files of a CLI, see `Client.home`."""
+def directory_in(client: str, environ: Mapping[str, str]) -> str:
+    """Return the directory of the discovery files of ``client`` in ``environ``."""
+    variable, name = HOMES[client]
     if variable:
         home = environ.get(variable) or os.path.join("~", name)
         user = environ.get("USERPROFILE" if os.name == "nt" else "HOME")

@@ -29,7 +29,6 @@ _PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"
 _OPEN = Tool("open_diff", "Open a review of an edit in Emacs.", [_PATH, _TEXT, _NAME])
 _CLOSE = Tool("close_diff", "Close the review that was opened with a name.", [_NAME])
 
-_HOME = "COPILOT_HOME", ".copilot"
 # Copilot CLI reconnects to a server whose discovery file has a new time.
 _BEGAN = int(1000 * time.time())
 # While Copilot CLI connects, it opens and closes a review up to three times, so a
@@ -46,7 +45,9 @@ def socket_name() -> str:
     """Return the name of the socket of this process, in a private directory."""
     # Hosts may have one home, and processes with the same numbers.
     host = sha256(this_host().encode()).hexdigest()[:12]
-    return os.path.join(directory_in(*_HOME, os.environ), host, f"{os.getpid()}.sock")
+    return os.path.join(
+        directory_in("copilot", os.environ), host, f"{os.getpid()}.sock"
+    )
 
 
 @dataclass
@@ -224,7 +225,7 @@ def _plan_of(session: object) -> str:
     """Return the plan that the CLI has written in its ``session``, "" without one."""
     if not isinstance(session, str) or not re.fullmatch(r"[\w-]+", session):
         return ""
-    home = os.path.dirname(directory_in(*_HOME, os.environ))
+    home = os.path.dirname(directory_in("copilot", os.environ))
     path = os.path.join(home, "session-state", session, "plan.md")
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -349,8 +350,6 @@ COPILOT = Client(
     name="copilot",
     title="Copilot CLI",
     program=r"(.*/)?copilot|.*/@github/copilot/npm-loader\.js",
-    home=_HOME[1],
-    home_variable=_HOME[0],
     file_name=lambda pid, port: f"emacs-{pid}-{port}.lock",
     protocol=Copilot(),
     acp_options=("--acp",),

@@ -93,10 +93,6 @@ class GeminiHooks(Hooks):
         file = arguments.get("file_path")
         return file if isinstance(file, str) else None
 
-    def must_ask(self, event: Facts) -> Facts:
-        # In any mode, Gemini CLI then shows its dialog and opens the review, once.
-        return {"decision": "ask"}
-
     def question(self, event: Facts) -> Question | None:
         if event.get("hook_event_name") == BEFORE_TOOL:
             return self._inquiry(event)
@@ -152,7 +148,6 @@ GEMINI = Client(
     name="gemini",
     title="Gemini CLI",
     program=r"(.*/)?gemini(-cli)?(\.m?js)?",
-    home="gemini",
     file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
     protocol=COMPANION,
     acp_options=("--acp", "--experimental-acp"),

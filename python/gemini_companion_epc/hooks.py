@@ -178,10 +178,6 @@ class Hooks(ABC):
         """Return the mode of the CLI in the event of `announced`, "" if unknown."""
         return ""
 
-    def must_ask(self, event: Facts) -> Facts:
-        """Return the answer to the event of `announced` with which the CLI asks."""
-        return {}
-
     def is_prompt(self, event: Facts) -> bool:
         """Return whether ``event`` is a prompt, to which its answer may add."""
         step = self.read(event)

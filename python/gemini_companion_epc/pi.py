@@ -10,8 +10,6 @@ PI = Client(
     title="Pi",
     # It renames its process.
     program=r"(.*/)?pi|.*/pi-coding-agent/dist/(bundle/)?cli\.js",
-    home=".pi/agent",
-    home_variable="PI_CODING_AGENT_DIR",
     file_name=lambda pid, port: f"emacs-{pid}-{port}.json",
     protocol=EXTENDED,
     hooks=Reports(),

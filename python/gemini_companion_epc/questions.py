@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from .client import Client
-from .common import RENAME, UNKNOWN_RENAME
+from .common import ASK, RENAME, UNKNOWN_RENAME
 from .config import Config
 from .emacs import Emacs
 from .hooks import LONGEST_QUESTION, Edited, Hooks, Question
@@ -168,7 +168,7 @@ class Questions:
             announcement = {**facts, "path": path, "mode": hooks.mode(event)}
             asks_if_failed = request.get("only_plans") is not True
             must_ask = await self._must_ask(announcement, asks_if_failed)
-            return hooks.must_ask(event) if must_ask else {}
+            return ASK[client.name] if must_ask else {}
         # Gemini CLI asks the user only after this hook has returned.
         moment = self._config.notice_limit
         if has_ended:

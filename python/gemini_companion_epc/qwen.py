@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from .client import Client
+from .common import ASKING_MODES
 from .companion import COMPANION
 from .gemini import GeminiHooks
 from .hooks import Edited, Question, Turn, TurnEvent
@@ -12,8 +13,6 @@ from .types import Facts
 
 PERMISSION = "PermissionRequest"
 PRE_TOOL = "PreToolUse"
-ASKING_MODES = ("default", "plan")
-"""The modes in which Qwen Code itself asks about an edit, or writes none."""
 SHELL = "run_shell_command"
 PLAN = "exit_plan_mode"
 EDITS = {"edit", "write_file", "notebook_edit"}
@@ -41,7 +40,7 @@ class QwenHooks(GeminiHooks):
         tool_input = event.get("tool_input")
         if event.get("hook_event_name") != PRE_TOOL or not isinstance(tool_input, dict):
             return None
-        if event.get("permission_mode") in ASKING_MODES:
+        if event.get("permission_mode") in ASKING_MODES["qwen"]:
             # The user has already accepted in the terminal; an answer would ask again.
             return None
         file = tool_input.get("file_path")
@@ -49,15 +48,6 @@ class QwenHooks(GeminiHooks):
 
     def mode(self, event: Facts) -> str:
         return str(event.get("permission_mode", ""))
-
-    def must_ask(self, event: Facts) -> Facts:
-        # Qwen Code then asks in its terminal, with the diff, and opens no review.
-        output = {
-            "hookEventName": PRE_TOOL,
-            "permissionDecision": "ask",
-            "permissionDecisionReason": "A rule in Emacs is for this file",
-        }
-        return {"hookSpecificOutput": output}
 
     def question(self, event: Facts) -> Question | None:
         tool, arguments = event.get("tool_name"), event.get("tool_input")
@@ -107,8 +97,6 @@ QWEN = Client(
     name="qwen",
     title="Qwen Code",
     program=r"(.*/)?qwen|.*/qwen-code/(dist/)?cli(-entry)?\.js",
-    home=".qwen",
-    home_variable="QWEN_HOME",
     file_name=lambda pid, port: f"{port}.lock",
     protocol=COMPANION,
     acp_options=("--acp", "--experimental-acp"),

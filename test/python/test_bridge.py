@@ -21,11 +21,10 @@ from conftest import Alone, ServeAlone, edit, until
 from fake_cli import BOUND
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.common import UNKNOWN_RENAME
+from gemini_companion_epc.common import ASK, UNKNOWN_RENAME
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.port import UnixPort
 from gemini_companion_epc.questions import TOOLS
-from gemini_companion_epc.qwen import ASKING_MODES
 from gemini_companion_epc.types import Facts, Process
 
 # With longer limits, for a busy machine.
@@ -455,7 +454,7 @@ def test_a_rule_of_emacs_decides_whether_the_cli_asks(
 def test_a_rule_of_emacs_makes_qwen_code_ask_where_it_does_not(
     alone: Alone, tmp_path: Path
 ) -> None:
-    asks = program.ASK["qwen"]
+    asks = ASK["qwen"]
     modes: dict[str, Facts] = {"default": {}, "plan": {}}
     modes |= dict.fromkeys(["auto", "auto-edit", "yolo", "new"], asks)
     # Emacs has crashed, and its file of rules is left.
@@ -761,9 +760,3 @@ def test_another_user_at_the_port_gets_nothing(address: str) -> None:
         with pytest.raises(program.Refused):
             program.post(port, "token", b"text", BOUND)
         assert other.stdout.readline() == "0\n"
-
-
-def test_the_bridge_and_the_server_make_a_cli_ask_by_the_same_answer() -> None:
-    asking = {c.name: c.hooks.must_ask({}) for c in CLIENTS if c.hooks}
-    assert {name: answer for name, answer in asking.items() if answer} == program.ASK
-    assert program.ASKING_MODES == ASKING_MODES

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gemini_companion_epc.bridge import HOMES, PORTS
 from gemini_companion_epc.client import Client
 from gemini_companion_epc.clients import CLIENTS, client_of
+from gemini_companion_epc.common import PORTS
 
 GEMINI, QWEN, COPILOT, PI = CLIENTS
 
@@ -35,13 +35,6 @@ def test_the_directory_is_the_one_that_the_client_reads(
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     assert client.directory(environ) == Path(expected)
-
-
-def test_the_bridge_has_the_homes_of_the_clients() -> None:
-    assert {
-        client.name: (client.home_variable, client.home) for client in CLIENTS
-    } == HOMES
-    assert PORTS.keys() <= {client.name for client in CLIENTS if client.hooks}
 
 
 def test_emacs_has_the_same_clients() -> None:
