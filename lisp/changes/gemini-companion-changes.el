@@ -45,6 +45,9 @@
 (require 'gemini-companion-watch)
 (require 'gemini-companion-written)
 
+;; The first commit loads the file.
+(autoload 'gemini-companion-commit-made "gemini-companion-commit")
+
 ;;;; State
 
 (cl-defstruct (gemini-companion-changes-file
@@ -799,6 +802,18 @@ The undo of Emacs can take this back.  Update the changes."
           buffer-undo-list)
     (gemini-companion-changes-update record)))
 
+(defun gemini-companion-changes-hunks-in (record lines)
+  "Return the hunks of the changes left of RECORD that LINES have, a vector.
+LINES have all lines that such a hunk has added and the current text still has,
+and none that it has removed."
+  (when-let* ((look (gemini-companion-changes--current-look record)))
+    (gemini-companion-record-equal-hunks
+     look
+     (gemini-companion-record-look (gemini-companion-changes-file-lines record) lines)
+     (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks
+                           (gemini-companion-changes-file-known record))
+               #'eq))))
+
 (defun gemini-companion-changes--hunks (edit)
   "Return the record of EDIT's file and the hunks of EDIT there, a cons, or nil."
   (when-let* ((record (gemini-companion-changes--find edit))
@@ -1150,6 +1165,8 @@ programs that it has run may have written other files."
     (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)
     (find-file-hook gemini-companion-changes-update-buffer)
     (after-revert-hook gemini-companion-changes-update-buffer)
+    (vc-checkin-hook gemini-companion-commit-made)
+    (git-commit-post-finish-hook gemini-companion-commit-made)
     (gemini-companion-revert-merged-hook gemini-companion-changes-update-buffer)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))

@@ -1017,6 +1017,26 @@ and no edit may have written one."
                                          (and (null adds) (null (cdr last)))))))
          occurs)))
 
+(defun gemini-companion-record-equal-hunks (look other hunks)
+  "Return those of HUNKS whose lines are the same in LOOK and OTHER.
+These are looks at two texts of a record: both texts have a line of the hunk, or
+none of them has it."
+  (let ((tables (mapcar
+                 (lambda (look)
+                   (let ((table (make-hash-table :test 'eq)))
+                     (seq-doseq (line look)
+                       (when (consp line)
+                         (let ((there (and (gemini-companion-record--there-p (cdr line))
+                                           t)))
+                           (pcase-dolist (`(,hunk) (cdr line))
+                             (push (cons (car line) there) (gethash hunk table))))))
+                     table))
+                 (list look other))))
+    (seq-filter (lambda (hunk)
+                  (let ((lines (gethash hunk (car tables))))
+                    (and lines (equal lines (gethash hunk (cadr tables))))))
+                hunks)))
+
 (cl-defstruct (gemini-companion-record-decided
                (:include gemini-companion-record-change)
                (:noinline t)

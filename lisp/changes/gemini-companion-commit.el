@@ -1,0 +1,158 @@
+;;; gemini-companion-commit.el --- A commit of the user is a review  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Who commits a change has reviewed it.  When this Emacs has made a commit, by VC or by
+;; Magit, the changes left of which the commit has all lines are kept; what is not in
+;; the commit is still left.  A commit of another program may be by a CLI, and keeps
+;; nothing; nor does an amended commit, a merge or a rebase.
+;;
+;; Git is only asked, by processes that nobody waits for.  The file is loaded by the
+;; first commit.
+
+;;; Code:
+
+(require 'gemini-companion-changes)
+(require 'gemini-companion-decision)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-label)
+(require 'gemini-companion-log)
+(require 'gemini-companion-part)
+(require 'gemini-companion-text)
+(require 'subr-x)
+
+;;;; Customization
+
+(defcustom gemini-companion-keep-committed t
+  "Non-nil means keep the changes that you commit in Emacs.
+This is for commits by VC and Magit, with all lines of a change."
+  :type 'boolean
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-reviews)
+
+;;;; Git
+
+(defun gemini-companion-commit--git (directory input function &rest arguments)
+  "Call FUNCTION with the output of git with ARGUMENTS, bytes, if it succeeds.
+Git runs in DIRECTORY and gets INPUT, a string.  Do not wait for it."
+  (let* ((default-directory directory)
+         (buffer (generate-new-buffer " *gemini-companion git*"))
+         (errors (make-pipe-process :name "gemini-companion-git-errors" :buffer nil
+                                    :noquery t :filter #'ignore :sentinel #'ignore))
+         (process
+          (make-process
+           :name "gemini-companion-git" :buffer buffer :noquery t
+           :connection-type 'pipe :coding 'no-conversion :stderr errors
+           :command `("git" "--no-optional-locks" "--literal-pathspecs"
+                      "-c" "core.fsmonitor=false" ,@arguments)
+           :sentinel
+           (lambda (process _event)
+             (unless (process-live-p process)
+               (let ((output (and (eql 0 (process-exit-status process))
+                                  (buffer-live-p buffer)
+                                  (with-current-buffer buffer
+                                    (buffer-string)))))
+                 (delete-process errors)
+                 (kill-buffer buffer)
+                 (when output
+                   (gemini-companion-log-guarded "Reading a commit"
+                     (funcall function output)))))))))
+    (with-current-buffer buffer
+      (set-buffer-multibyte nil))
+    (process-send-string process input)
+    (process-send-eof process)))
+
+;;;; Commits
+
+(defun gemini-companion-commit-made ()
+  "Keep the changes that are in the commit which this Emacs has just made.
+It is the last one of the repository of the current directory."
+  (gemini-companion-log-guarded "Reading a commit"
+    (when-let* ((gemini-companion-keep-committed)
+                ((gemini-companion-changes-files))
+                ((not (file-remote-p default-directory)))
+                (directory (locate-dominating-file
+                            (file-truename default-directory) ".git"))
+                ((executable-find "git")))
+      (gemini-companion-commit--git
+       (expand-file-name directory) ""
+       (apply-partially #'gemini-companion-commit--read (expand-file-name directory))
+       "log" "-g" "-1" "-z" "--format=%H %gs" "--name-only" "--root" "--no-ext-diff"
+       "--no-renames" "HEAD"))))
+
+(defun gemini-companion-commit--read (directory output)
+  "Read the files of a commit in DIRECTORY, the root of a work tree.
+OUTPUT has the commit, with its subject in the reflog, and the names of its
+files.  What is no plain commit, such as an amended one, is ignored."
+  (pcase-let* ((`(,header . ,names) (split-string output "[\0\n]+" t))
+               (records
+                (cl-loop for name in names
+                         for file = (expand-file-name
+                                     (decode-coding-string
+                                      name (or file-name-coding-system
+                                               default-file-name-coding-system))
+                                     directory)
+                         for record = (gemini-companion-changes-of-file
+                                       (gemini-companion-text-true-name file))
+                         when (and record (gemini-companion-changes-file-known record))
+                         collect (cons record name))))
+    (when (and records
+               (string-match "\\`\\([0-9a-f]+\\) commit\\(?: (initial)\\)?:" header))
+      (let ((commit (match-string 1 header)))
+        (gemini-companion-commit--git
+         directory
+         (mapconcat (lambda (record) (concat commit ":" (cdr record) "\n")) records "")
+         (apply-partially #'gemini-companion-commit--keep (mapcar #'car records))
+         "cat-file" "--batch")))))
+
+(defun gemini-companion-commit--texts (output)
+  "Return the contents in OUTPUT of `git cat-file --batch', a list of bytes.
+A content that is missing is nil."
+  (let ((at 0)
+        (texts nil))
+    (while (string-match "[^\n]* blob \\([0-9]+\\)\n\\|[^\n]*\n" output at)
+      (let ((beg (match-end 0))
+            (size (match-string 1 output)))
+        (if (null size)
+            (progn
+              (push nil texts)
+              (setq at beg))
+          (setq at (+ beg (string-to-number size)))
+          (push (substring output beg at) texts)
+          (setq at (1+ at)))))
+    (nreverse texts)))
+
+(defun gemini-companion-commit--keep (records output)
+  "Keep the changes of RECORDS that are in a commit, as one decision.
+OUTPUT of git has the contents of their files there."
+  (let ((before (or (gemini-companion-changes-left) 0))
+        (names nil))
+    (gemini-companion-decision-with
+        (concat "keep of what you committed in " (string-join names ", "))
+      (cl-loop
+       for record in records
+       for bytes in (gemini-companion-commit--texts output)
+       for hunks = (and bytes
+                        (gemini-companion-changes-update record)
+                        (gemini-companion-changes-hunks-in
+                         record (gemini-companion-changes-lines-of-content
+                                 (gemini-companion-changes-content-with record bytes))))
+       when hunks
+       do (gemini-companion-changes-set-kept record hunks t)
+       (gemini-companion-changes-decided 'kept record hunks)
+       (gemini-companion-changes-update record)
+       (push (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
+                                         'plain)
+             names)))
+    (when names
+      (let ((count (- before (or (gemini-companion-changes-left) 0))))
+        (gemini-companion-idle-announce
+         (format (ngettext "Kept %d change that you committed"
+                           "Kept %d changes that you committed" count)
+                 count))))))
+
+(provide 'gemini-companion-commit)
+;;; gemini-companion-commit.el ends here
