@@ -41,6 +41,7 @@ soak:
 	@GC_KILLS=$${GC_KILLS:-100} GC_SAVED_SEQUENCES=$${GC_SAVED_SEQUENCES:-300} \
 		dev/test ert -- gemini-companion-saved-changes-survive-kills-at-random-moments \
 		gemini-companion-saved-marks-are-the-same-after-random-work
+	@GC_SHELL_TURNS=$${GC_SHELL_TURNS:-200} dev/test e2e -- test/e2e/test_shell_random.py
 	@.venv/bin/python test/soak
 
 errors:

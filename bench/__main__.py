@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 
 GROUPS = (
     *("commands", "latency", "review", "calls", "mode", "memory", "rest"),
-    *("asked", "names", "files", "processes", "remote", "install"),
+    *("asked", "shell", "names", "files", "processes", "remote", "install"),
 )
 RESULTS = HERE / "results.json"
 README = HERE / "README.org"
