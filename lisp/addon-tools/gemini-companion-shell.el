@@ -163,30 +163,33 @@ If the changes are many, no contents are sent.
 
 Texts are recorded, each as an edit, in slices.  What else was written is one
 edit."
-  (gemini-companion-shell--wrote session facts changes 0 nil nil answer))
+  (let ((many (< gemini-companion-shell--most-texts (length changes)))
+        (unmarked nil)
+        (lost nil))
+    (gemini-companion-shell--in-slices
+     (append changes nil)
+     (lambda (change)
+       (pcase (gemini-companion-shell--record session facts change many)
+         ('nil)
+         ('lost (push (aref change 0) lost))
+         (file (push file unmarked))))
+     (lambda ()
+       (gemini-companion-shell--record-unmarked session facts (nreverse unmarked))
+       (gemini-companion-shell--announce session facts (length changes) lost)
+       (gemini-companion-shell--in-slices
+        (gemini-companion-shell--visited facts changes)
+        #'gemini-companion-revert
+        (apply-partially answer nil))))))
 
-(defun gemini-companion-shell--wrote (session facts changes index unmarked lost answer)
-  "Record CHANGES from INDEX on, and call ANSWER at the end.
-UNMARKED and LOST are what earlier slices have found; for SESSION, FACTS and
-the values, see `gemini-companion-shell--record'."
-  (gemini-companion-log-guarded "Recording what a command wrote"
-    (let ((start (float-time))
-          (many (< gemini-companion-shell--most-texts (length changes))))
-      (while (and (< index (length changes))
-                  (< (- (float-time) start) gemini-companion-shell--slice))
-        (let ((change (aref changes index)))
-          (setq index (1+ index))
-          (pcase (gemini-companion-shell--record session facts change many)
-            ('nil)
-            ('lost (push (aref change 0) lost))
-            (file (push file unmarked)))))))
-  (if (< index (length changes))
-      (run-at-time 0 nil #'gemini-companion-shell--wrote
-                   session facts changes index unmarked lost answer)
-    (gemini-companion-shell--record-unmarked session facts (reverse unmarked))
-    (gemini-companion-shell--revert facts changes)
-    (gemini-companion-shell--announce session facts (length changes) lost)
-    (funcall answer nil)))
+(defun gemini-companion-shell--in-slices (items function done)
+  "Call FUNCTION with each of ITEMS, and DONE at the end, in between timers."
+  (let ((start (float-time)))
+    (while (and items (< (- (float-time) start) gemini-companion-shell--slice))
+      (gemini-companion-log-guarded "Recording what a command wrote"
+        (funcall function (pop items)))))
+  (if items
+      (run-at-time 0 nil #'gemini-companion-shell--in-slices items function done)
+    (funcall done)))
 
 (defun gemini-companion-shell--record (session facts change many)
   "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
@@ -231,17 +234,17 @@ FACTS are those of `gemini-companion-shell-wrote'."
        (gemini-companion-unmarked-make root files snapshots environ left-out)
        command))))
 
-(defun gemini-companion-shell--revert (facts changes)
-  "Revert the buffers that visit the files of CHANGES below the root of FACTS."
+(defun gemini-companion-shell--visited (facts changes)
+  "Return the files of CHANGES that buffers visit, below the root of FACTS."
   (let ((names (make-hash-table :test 'equal)))
     (seq-doseq (change changes)
       (puthash (gemini-companion-text-true-name
                 (expand-file-name (aref change 0) (plist-get facts :root)))
                t names))
-    (dolist (buffer (buffer-list))
-      (when-let* ((file (buffer-local-value 'buffer-file-truename buffer))
-                  ((gethash (expand-file-name file) names)))
-        (gemini-companion-revert (buffer-file-name buffer))))))
+    (cl-loop for buffer in (buffer-list)
+             for file = (buffer-local-value 'buffer-file-truename buffer)
+             when (and file (gethash (expand-file-name file) names))
+             collect (buffer-file-name buffer))))
 
 (defun gemini-companion-shell--content (content)
   "Return the bytes in the file CONTENT, which is deleted, or nil or `unknown'."
@@ -320,7 +323,7 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'shell)))
   "Forget what Emacs has saved."
   (cancel-function-timers #'gemini-companion-shell--check)
-  (cancel-function-timers #'gemini-companion-shell--wrote)
+  (cancel-function-timers #'gemini-companion-shell--in-slices)
   (setq gemini-companion-shell--problems nil)
   (gemini-companion-shell-called nil))
 

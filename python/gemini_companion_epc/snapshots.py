@@ -130,6 +130,7 @@ class Store:
         self._tree = ""
         self._alternates: dict[str, str] = {}
         self._reflog = ""
+        self._head = "", -1
         self._environ = {
             name: os.environ[name]
             for name in ("PATH", "HOME", "SYSTEMROOT", "TMPDIR", "TMP", "TEMP")
@@ -394,12 +395,19 @@ class Store:
     # What git itself has moved
 
     def head(self) -> tuple[str, int]:
-        """Return the commit that is checked out, and the size of its reflog."""
-        commit = _ask(self.root, "rev-parse", "--verify", "--quiet", "HEAD^{tree}")
+        """Return the commit that is checked out, and the size of its reflog.
+
+        This is "" and -1 if git records no steps.
+        """
         try:
-            return commit, os.stat(self._reflog).st_size
+            size = os.stat(self._reflog).st_size
         except OSError:
-            return commit, -1
+            return "", -1
+        # Each step makes the reflog longer.
+        if size != self._head[1]:
+            name = "HEAD^{tree}"
+            self._head = _ask(self.root, "rev-parse", "--verify", "--quiet", name), size
+        return self._head
 
     def moved(self, before: tuple[str, int], after: tuple[str, int]) -> set[Change]:
         """Return what git has changed in going from one of `head` to another.
