@@ -16,6 +16,7 @@
 (require 'gemini-companion-cli)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-marks)
+(require 'gemini-companion-record)
 (require 'gemini-companion-terminal)
 (require 'seq)
 (require 'term)
@@ -158,6 +159,32 @@ runs once after a look at a large file."
 (defun bench-commands--cpu ()
   "Return the seconds that Emacs was on a processor."
   (float-time (get-internal-run-time)))
+
+(defun bench-commands-look-after (writes count step)
+  "Return the ms of a processor to look at a file of COUNT lines after WRITES.
+Each write has changed one of STEP lines, and is not reviewed.  The text is the
+one before the last write, with a typed line."
+  (let* ((texts (let ((text (vconcat (mapcar (apply-partially #'format "line %d\n")
+                                             (number-sequence 1 count)))))
+                  (cl-loop repeat (1+ writes)
+                           for n from 0
+                           collect text
+                           do (setq text (copy-sequence text))
+                           do (cl-loop for k from (% n step) below count by step
+                                       do (aset text k (format "%d of %d\n" k n))))))
+         (lines (car texts)))
+    (cl-loop for (before after) on texts while after
+             for edit from 1
+             do (setq lines (gemini-companion-record-forget
+                             (car (gemini-companion-record-write lines edit before after))
+                             nil)))
+    (garbage-collect)
+    (let ((gc-cons-threshold most-positive-fixnum)
+          (now (vconcat ["typed\n"] (car (last texts 2))))
+          (began (bench-commands--cpu)))
+      (dotimes (_ 5)
+        (gemini-companion-record-changes (gemini-companion-record-look lines now)))
+      (/ (* 1000 (- (bench-commands--cpu) began)) 5))))
 
 ;;;; Reports
 

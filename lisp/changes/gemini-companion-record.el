@@ -28,8 +28,8 @@
 ;;   mark that counts is left, the line gets a mark of theirs.
 ;; - A line in which only white space differs is the same line.
 ;; - What replaces only unreviewed lines of a CLI belongs to their hunk: a word
-;;   corrected by the user, or lines that a formatter has joined.  If as many lines are
-;;   new as are removed, each replaces one.
+;;   corrected by the user, or lines that a formatter has joined.  So does a line in which
+;;   a formatter has changed only punctuation, beside lines of others.
 ;; - Where others remove the lines around a line that a CLI had removed, as a checkout
 ;;   of another branch does, that line is gone with its position.
 ;;
@@ -58,7 +58,9 @@ the user has kept it after that, or else nil."
   edit number reviewed
   (undone nil :documentation "Non-nil if the user has undone the hunk.")
   (forgotten nil :documentation "Non-nil if lines that the hunk has removed were
-forgotten: undoing the hunk does not restore them."))
+forgotten: undoing the hunk does not restore them.")
+  (superseded nil :documentation "A later hunk that has removed lines of this one,
+which were forgotten, or nil."))
 
 (cl-defstruct (gemini-companion-record-change
                (:include gemini-companion-lines-change)
@@ -72,6 +74,10 @@ HUNKS are kept and undone with it, and EDITS have written or removed its lines."
 (defconst gemini-companion-record--base
   (list (cons (gemini-companion-record--hunk nil 0 t) t))
   "The marks of a line that was there before the first edit, and always since.")
+
+(defconst gemini-companion-record--most-versions 10
+  "Maximum number of missing lines that a record keeps for each present line.
+Above 1,000 lines, it also forgets lines that nobody has reviewed.")
 
 (defconst gemini-companion-record--most-similar 4000
   "Maximum number of lines at one position that are compared without white space.")
@@ -207,6 +213,7 @@ after OLD."
                         return k))
          (fresh (list (cons hunk t)))
          (at 0)
+         (place (gemini-companion-record--place old back edges))
          (result nil))
     (cl-loop with limit = (length old)
              for j downfrom (1- (length new)) to 0
@@ -218,7 +225,7 @@ after OLD."
     (cl-flet ((put-until (end)
                 (while (< at end)
                   (when-let* ((line (gemini-companion-record--left-out
-                                     old at back last hunk edges)))
+                                     place at last hunk)))
                     (push line result))
                   (setq at (1+ at)))))
       (dotimes (j (length new))
@@ -293,12 +300,13 @@ which only white space differs."
                 (aset was (aref added j) (aref removed i))))))))
     was))
 
-(defun gemini-companion-record--squeezed (indices lines whose)
+(defun gemini-companion-record--squeezed (indices lines whose &optional without)
   "Return the texts without white space of LINES with INDICES, a vector.
-An empty line equals none of another WHOSE, a string."
+WITHOUT is a regexp for what is removed in place of white space.  A line that is
+empty then equals none of another WHOSE, a string."
   (vconcat (mapcar (lambda (k)
                      (let ((text (replace-regexp-in-string
-                                  "[ \t\r\n]+" ""
+                                  (or without "[ \t\r\n]+") ""
                                   (gemini-companion-record--line-text (aref lines k)))))
                        (concat (if (string-empty-p text) (concat " " whose) text)
                                "\n")))
@@ -331,23 +339,47 @@ MISSING is non-nil, the former are those of lines that were missing before."
 
 (defun gemini-companion-record--owners (old new was)
   "Return the hunks of the unreviewed lines in whose place lines of NEW are.
-The value is a vector with a hunk or nil for each line of NEW.  If as many lines
-are new as are removed, as after a formatter, each is in the place of one.  For
-OLD and WAS, see `gemini-companion-record--matches'."
+The value is a vector with a hunk or nil for each line of NEW.  A line with the
+letters and digits of a removed one, as after a formatter, is in its place; so
+are other lines, if all that was removed beside them belongs to hunks.  For OLD
+and WAS, see `gemini-companion-record--matches'."
   (let ((owners (make-vector (length new) nil)))
-    (cl-flet ((owner (k)
-                (let ((marks (gemini-companion-record--marks (aref old k))))
-                  (and (gemini-companion-record--unreviewed-line-p marks)
-                       (car (gemini-companion-record--last marks))))))
+    (cl-flet* ((owner (k)
+                 (let ((marks (gemini-companion-record--marks (aref old k))))
+                   (and (gemini-companion-record--unreviewed-line-p marks)
+                        (car (gemini-companion-record--last marks)))))
+               (replace (removed added)
+                 (when (and removed (seq-every-p #'owner removed))
+                   (dolist (j added)
+                     (aset owners j (owner (car removed)))
+                     (setq removed (or (cdr removed) removed))))))
       (pcase-dolist (`(,removed . ,added)
                      (gemini-companion-record--stretches old new was))
-        (when (and removed added
-                   (or (length= removed (length added))
-                       (seq-every-p #'owner removed)))
-          (dolist (j added)
-            (aset owners j (owner (car removed)))
-            (setq removed (or (cdr removed) removed))))))
+        (when (and removed added (cl-find-if #'owner removed))
+          (pcase-dolist (`(,i . ,j) (gemini-companion-record--formatted
+                                     removed old added new))
+            (let ((before (seq-take-while (lambda (k) (< k i)) removed))
+                  (above (seq-take-while (lambda (k) (< k j)) added)))
+              (replace before above)
+              (aset owners j (owner i))
+              (setq removed (nthcdr (1+ (length before)) removed)
+                    added (nthcdr (1+ (length above)) added))))
+          (replace removed added))))
     owners))
+
+(defun gemini-companion-record--formatted (removed old added new)
+  "Return pairs of lines with the same letters and digits, (I . J), in order.
+REMOVED are indices I in OLD, and ADDED are indices J in NEW."
+  (when (<= (+ (length removed) (length added))
+            gemini-companion-record--most-similar)
+    (let ((removed (vconcat removed))
+          (added (vconcat added)))
+      (cl-flet ((words (indices lines whose)
+                  (gemini-companion-record--squeezed
+                   indices lines whose "[^[:alnum:]]+")))
+        (mapcar (pcase-lambda (`(,i . ,j)) (cons (aref removed i) (aref added j)))
+                (gemini-companion-record--pairs
+                 (words removed old "old") (words added new "new")))))))
 
 (defun gemini-companion-record--back (line text hunk)
   "Return LINE after HUNK has restored it, or has changed its white space to TEXT."
@@ -358,11 +390,10 @@ OLD and WAS, see `gemini-companion-record--matches'."
            ((gemini-companion-record-hunk-edit hunk) (cons (cons hunk t) marks))
            (t (gemini-companion-record--turned marks hunk))))))
 
-(defun gemini-companion-record--left-out (old k back removed hunk edges)
-  "Return the line K of OLD after HUNK has left it out, or nil if it is forgotten.
-BACK says which lines of OLD are in the text, and REMOVED is non-nil if present
-ones are not.  For EDGES, see `gemini-companion-record--gap'."
-  (let* ((line (aref old k))
+(defun gemini-companion-record--left-out (place k removed hunk)
+  "Return the line K of PLACE after HUNK has left it out, or nil to forget it.
+REMOVED is non-nil if HUNK has left out lines that were present."
+  (let* ((line (aref (gemini-companion-record--place-old place) k))
          (marks (gemini-companion-record--marks line))
          (there (gemini-companion-record--there-p marks))
          (without (cons (cons hunk nil) marks)))
@@ -378,71 +409,116 @@ ones are not.  For EDGES, see `gemini-companion-record--gap'."
         (let ((turned (gemini-companion-record--turned marks hunk)))
           (cons (gemini-companion-record--line-text line)
                 (if (and (gemini-companion-record--removed-by-edit-p turned)
-                         (gemini-companion-record--position-gone-p
-                          old k (caar turned) back edges))
+                         (gemini-companion-record--position-gone-p place k (caar turned)))
                     without
                   turned)))))
      ((and removed
            (gemini-companion-record--removed-by-edit-p marks)
            (gemini-companion-record--position-gone-p
-            old k (car (gemini-companion-record--last marks)) back edges))
+            place k (car (gemini-companion-record--last marks))))
       (cons (gemini-companion-record--line-text line) without))
      ;; The lines around it are restored, so the line has its position again.
      ((and (not (cdar marks))
            (not (gemini-companion-record--of-edit-p (car marks)))
            (gemini-companion-record--removed-by-edit-p (cdr marks))
-           (gemini-companion-record--position-back-p old k back))
+           (gemini-companion-record--position-back-p place k))
       (cons (gemini-companion-record--line-text line) (cdr marks)))
      (t line))))
 
-(defun gemini-companion-record--position-gone-p (old k by back edges)
-  "Return non-nil if others have removed the lines around the line K of OLD.
-BY is the hunk that has removed it.  For BACK and EDGES, see
-`gemini-companion-record--left-out'."
-  (let ((sides (gemini-companion-record--sides old k by back edges)))
+;;;; Positions of removed lines
+
+(cl-defstruct (gemini-companion-record--place
+               (:noinline t)
+               (:constructor gemini-companion-record--place (old back edges))
+               (:copier nil))
+  "The lines OLD, a vector, of which BACK, a bool vector, says which are in the text.
+EDGES is a cons: whether a present line that stays is before and after OLD.  The
+other slots have the indices of lines beside each line, once they are needed."
+  old back edges (present nil) (missing nil))
+
+(defun gemini-companion-record--beside (lines predicate)
+  "Return which of LINES satisfy PREDICATE next to each line, before and after it.
+The value is a cons of vectors with an index, or nil.  PREDICATE is called with
+an index and the marks of the line."
+  (let* ((count (length lines))
+         (before (make-vector count nil))
+         (after (make-vector count nil))
+         (matching (make-bool-vector count nil))
+         (last nil))
+    (dotimes (k count)
+      (aset before k last)
+      (when (funcall predicate k (gemini-companion-record--marks (aref lines k)))
+        (aset matching k t)
+        (setq last k)))
+    (setq last nil)
+    (cl-loop for k downfrom (1- count) to 0
+             do (aset after k last)
+             when (aref matching k)
+             do (setq last k))
+    (cons before after)))
+
+(defun gemini-companion-record--position-gone-p (place k by)
+  "Return non-nil if others have removed the lines around the line K of PLACE.
+BY is the hunk that has removed it."
+  (let ((sides (gemini-companion-record--sides place k by)))
     (if (equal sides '(nil nil))
-        (not (cl-find t back))
+        (not (cl-find t (gemini-companion-record--place-back place)))
       (not (or (memq 'back sides) (memq 'stays sides))))))
 
-(defun gemini-companion-record--position-back-p (old k back)
-  "Return non-nil if others have restored a line around the line K of OLD.
-BACK says which lines of OLD are in the text."
-  (cl-flet ((side (k step)
-              (let ((count 0)
-                    (found nil))
-                (while (and (not found) (< count 3) (< -1 k (length old)))
-                  (let ((marks (gemini-companion-record--marks (aref old k))))
-                    (cond ((aref back k)
-                           (setq found t))
-                          ((not (or (gemini-companion-record--there-p marks)
+(defun gemini-companion-record--position-back-p (place k)
+  "Return non-nil if others have restored a line around the line K of PLACE."
+  (let* ((old (gemini-companion-record--place-old place))
+         (back (gemini-companion-record--place-back place))
+         (missing
+          (or (gemini-companion-record--place-missing place)
+              (setf (gemini-companion-record--place-missing place)
+                    (gemini-companion-record--beside
+                     old
+                     (lambda (k marks)
+                       (or (aref back k)
+                           ;; Lines of other edits may be those of another branch.
+                           (not (or (gemini-companion-record--there-p marks)
+                                    (gemini-companion-record--of-edit-p (car (last marks)))
                                     (gemini-companion-record--removed-by-edit-p
-                                     (cdr marks))))
-                           (setq count (1+ count)))))
-                  (setq k (+ k step)))
-                found)))
-    (or (side (1- k) -1) (side (1+ k) 1))))
+                                     (cdr marks)))))))))))
+    (cl-flet ((side (next)
+                (cl-loop for i = (aref next k) then (aref next i)
+                         repeat 3
+                         while i
+                         thereis (aref back i))))
+      (or (side (car missing)) (side (cdr missing))))))
 
-(defun gemini-companion-record--sides (old k by back edges)
-  "Return what became of the lines before and after the line K of OLD, a list.
-An element is `back' if a line of OLD that is in the text is next; `removed' if
-three lines that hunks other than BY had added are removed, or fewer at an end
-of the file; `stays' for another edge; or nil.  For BACK and EDGES, see
-`gemini-companion-record--left-out'."
-  (cl-flet ((side (k step edge)
-              (let ((count 0)
-                    (state nil))
-                (while (and (null state) (< -1 k (length old)))
-                  (if (aref back k)
-                      (setq state 'back)
-                    (let ((marks (gemini-companion-record--marks (aref old k))))
-                      (when (and (gemini-companion-record--there-p marks)
-                                 (not (eq by (caar (last marks))))
-                                 (= 3 (cl-incf count)))
-                        (setq state 'removed))))
-                  (setq k (+ k step)))
-                (or state (and edge 'stays) (and (< 0 count) 'removed)))))
-    (list (side (1- k) -1 (car edges))
-          (side (1+ k) 1 (cdr edges)))))
+(defun gemini-companion-record--sides (place k by)
+  "Return what became of the lines before and after the line K of PLACE, a list.
+An element is `back' if a line that is in the text is next; `removed' if three
+lines that hunks other than BY had added are removed, or fewer at an end of the
+file; `stays' for another edge; or nil."
+  (let* ((old (gemini-companion-record--place-old place))
+         (back (gemini-companion-record--place-back place))
+         (edges (gemini-companion-record--place-edges place))
+         (present
+          (or (gemini-companion-record--place-present place)
+              (setf (gemini-companion-record--place-present place)
+                    (gemini-companion-record--beside
+                     old
+                     (lambda (k marks)
+                       (or (aref back k)
+                           (gemini-companion-record--there-p marks))))))))
+    (cl-flet ((side (next edge)
+                (let ((i (aref next k))
+                      (count 0)
+                      (state nil))
+                  (while (and (null state) i)
+                    (cond ((aref back i)
+                           (setq state 'back))
+                          ((and (not (eq by (caar (last (gemini-companion-record--marks
+                                                         (aref old i))))))
+                                (= 3 (cl-incf count)))
+                           (setq state 'removed)))
+                    (setq i (aref next i)))
+                  (or state (and edge 'stays) (and (< 0 count) 'removed)))))
+      (list (side (car present) (car edges))
+            (side (cdr present) (cdr edges))))))
 
 ;;;; Looking
 
@@ -548,28 +624,41 @@ between BEFORE and ACCEPTED, or else AFTER, if they are known."
 
 (defun gemini-companion-record-forget (lines named)
   "Return LINES without those that reviewed hunks of edits have added and removed.
+If they are many, also omit those that unreviewed hunks have added and removed.
 NAMED are hunks that an undo history names: their lines stay.  Hunks whose lines
-are forgotten are marked as `forgotten'."
-  (let ((stays (make-hash-table :test 'eq)))
-    (dolist (hunk named)
-      (puthash hunk t stays))
-    (cl-flet ((forget-p (line)
-                (and (consp line)
-                     (gemini-companion-record--removed-by-edit-p (cdr line))
-                     (gemini-companion-record--of-edit-p (car (last line)))
-                     (cl-loop for (hunk) in (cdr line)
-                              always (and (gemini-companion-record--settled-hunk-p hunk)
-                                          (not (gethash hunk stays)))))))
-      (if (not (cl-find-if #'forget-p lines))
-          lines
-        (vconcat (cl-loop for line across lines
-                          if (forget-p line)
-                          do (cl-loop for (hunk . adds) in (cdr line)
-                                      unless adds
-                                      do (setf (gemini-companion-record-hunk-forgotten
-                                                hunk)
-                                               t))
-                          else collect line))))))
+are forgotten are marked as `forgotten', or as `superseded'."
+  (let* ((named (gemini-companion-record--set named))
+         (present (cl-count-if (lambda (line)
+                                 (gemini-companion-record--there-p
+                                  (gemini-companion-record--marks line)))
+                               lines))
+         (many (< (max 1000 (* gemini-companion-record--most-versions present))
+                  (- (length lines) present)))
+         (forget-p
+          (lambda (line)
+            (and (consp line)
+                 (gemini-companion-record--removed-by-edit-p (cdr line))
+                 (gemini-companion-record--of-edit-p (car (last line)))
+                 (cl-loop for (hunk) in (cdr line)
+                          always (and (not (gemini-companion-record-hunk-undone hunk))
+                                      (or many (gemini-companion-record-hunk-reviewed hunk))
+                                      (not (gethash hunk named))))
+                 (not (gemini-companion-record--reviewed-p (cdr line)))))))
+    (if (not (cl-find-if forget-p lines))
+        lines
+      (vconcat (cl-loop for line across lines
+                        if (funcall forget-p line)
+                        do (gemini-companion-record--forget-line line)
+                        else collect line)))))
+
+(defun gemini-companion-record--forget-line (line)
+  "Set in the hunks of LINE that it is forgotten."
+  (let ((by (caar (cdr line))))
+    (pcase-dolist (`(,hunk . ,adds) (cdr line))
+      (cond ((null adds)
+             (setf (gemini-companion-record-hunk-forgotten hunk) t))
+            ((not (gemini-companion-record-hunk-reviewed hunk))
+             (setf (gemini-companion-record-hunk-superseded hunk) by))))))
 
 (defun gemini-companion-record-set-undone (hunks undone)
   "Set that the user has UNDONE those of HUNKS that are not, or has restored them.
@@ -992,9 +1081,11 @@ still left, or kept."
 (defun gemini-companion-record-state (states hunk)
   "Return what became of HUNK: `left', `kept', `undone' or `gone'.
 STATES is the value of `gemini-companion-record-states'."
-  (cond ((gemini-companion-record-hunk-undone hunk) 'undone)
-        ((gethash hunk states))
-        (t 'gone)))
+  (let ((state (gethash hunk states 'gone))
+        (by (gemini-companion-record-hunk-superseded hunk)))
+    (cond ((gemini-companion-record-hunk-undone hunk) 'undone)
+          ((and by (eq state 'gone)) (gemini-companion-record-state states by))
+          (t state))))
 
 (defun gemini-companion-record-back-p (look hunk &optional by-others)
   "Return non-nil if the text of LOOK is as with HUNK, no matter who wrote it.

@@ -124,9 +124,7 @@ Others have made the text of the known one."
                         hunk)))
                (end-stretch ()
                  (setq removed (nreverse removed))
-                 (when (and removed fresh
-                            (or (length= removed (length fresh))
-                                (seq-every-p #'owner removed)))
+                 (when (and removed fresh (seq-every-p #'owner removed))
                    (dolist (item (nreverse fresh))
                      (when-let* ((hunk (owner (car removed))))
                        (puthash item (list (cons hunk 'others)) table))
