@@ -75,8 +75,8 @@ def measure(directory: Path) -> Iterator[Row]:
             what = f"look, {kind}, 20,000 lines (comparator: 2,000), CPU, ms"
             yield row(what, samples, Goal(times=20))
         # What removed lines of other times cost; the weave took 2,500 ms and 475 ms.
-        for what, writes, lines, step, most in WRITTEN:
-            samples = _written(emacs, writes, lines, step)
+        for what, writes, count, step, most in WRITTEN:
+            samples = _written(emacs, writes, count, step)
             what = f"look, {what} (comparator: {writes // 10}), CPU, ms"
             yield row(what, samples, Goal(times=most))
     with ExitStack() as stack:
@@ -112,9 +112,7 @@ def _written(emacs: Editor, writes: int, count: int, step: int) -> Samples:
     """Return the times of looks after ``writes`` unreviewed writes, and a tenth."""
 
     def run(writes: int) -> float:
-        return float(
-            emacs.ask(f"(bench-commands-look-after {writes} {count} {step})")
-        )
+        return float(emacs.ask(f"(bench-commands-look-after {writes} {count} {step})"))
 
     return alternate(
         5, ours=partial(run, writes), comparator=partial(run, writes // 10)

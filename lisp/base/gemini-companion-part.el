@@ -144,9 +144,19 @@ which all CLIs stayed connected; or `recovered', after another crash."
 
 (cl-defgeneric gemini-companion-part-lighter (_part)
   "Return the element of PART for the mode line, or nil.
+It is computed again after `gemini-companion-part-update-lighter'.
 The value is (TEXT . TOOLTIP): a text, which comes first if it ends in a
 space, and a line of the tooltip, or a function that returns that line."
   nil)
+
+(defvar gemini-companion-part-lighter-version 0
+  "A number that is greater whenever an element of the mode line may differ.")
+
+(defun gemini-companion-part-update-lighter ()
+  "Compute the elements of the mode line again, as one of them may differ."
+  (setq gemini-companion-part-lighter-version
+        (1+ gemini-companion-part-lighter-version))
+  (force-mode-line-update t))
 
 (cl-defgeneric gemini-companion-part-unfinished (_part)
   "Return what the exit of Emacs would end or lose for PART, a list of strings.

@@ -74,6 +74,8 @@ before it, a cons.")
 buffer, if any, was up to date.")
   (turned nil :documentation "Non-nil if Emacs has undone or redone a decision since
 the last update.")
+  (formatted nil :documentation "A table with the lines that functions of a save have
+made of a CLI's, or nil.")
   (seen nil :documentation "The last `gemini-companion-changes-seen' of its buffer
 and of its file, a list."))
 
@@ -124,22 +126,6 @@ The first argument is the record of the file, or the edit if its file has no
 record.  The second argument is a list of the undone changes,
 `gemini-companion-record-change's, or `deleted' if the file, which was new, is
 deleted.  The third argument is a vector of the lines with these changes.")
-
-(defvar gemini-companion-changes-decided-functions nil
-  "Functions called when the user has kept or undone something.
-The arguments are those of `gemini-companion-changes-decided'.")
-
-(defun gemini-companion-changes-decided (kind record hunks &rest details)
-  "Report that the user has decided on HUNKS of RECORD.
-KIND is `kept', `unkept', `undone', `deleted' or `created', if the file was
-deleted or created; `unmarked', for an edit of several files; or `excluded' or
-`restored', for a hunk of a proposal.  RECORD is nil for an edit
-without a record, and for a proposal.  DETAILS are a plist: `:file', the file
-that was written or deleted, its bytes `:before' and `:after', its `:modes',
-the `:texts' of its buffer before and after, a cons, the `:edit' if that was
-undone or is the proposal, and the `:hunk' of that."
-  (apply #'run-hook-with-args 'gemini-companion-changes-decided-functions
-         kind record hunks details))
 
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last update, in order.
@@ -765,42 +751,16 @@ not changed the last newline; it counts as undone if other hunks are recorded."
          (states (gemini-companion-changes-seen-states seen))
          (undone (seq-remove (lambda (hunk)
                                (seq-some (lambda (recorded)
-                                           (memq (gethash recorded states) '(left kept)))
+                                           (memq (gemini-companion-record-state
+                                                  states recorded)
+                                                 '(left kept)))
                                          (cdr hunk)))
                              shown)))
     (cond ((seq-every-p #'null (mapcar #'cdr shown)) nil)
           ((length= undone (length shown)) 'all)
           (t (mapcar #'car undone)))))
 
-;;;; Keeping
-
-(defun gemini-companion-changes-keep (record changes)
-  "Keep CHANGES of RECORD, some of those of the last update.
-Undoing in the buffer of the file makes them changes again."
-  (let ((hunks (seq-mapcat #'gemini-companion-record-change-hunks changes))
-        (buffer (gemini-companion-changes-buffer record)))
-    (gemini-companion-changes-set-kept record hunks t)
-    (gemini-companion-changes-decided 'kept record hunks)
-    (when buffer
-      (with-current-buffer buffer
-        (when (listp buffer-undo-list)
-          (undo-boundary)
-          (push (list 'apply #'gemini-companion-changes-set-kept record hunks nil)
-                buffer-undo-list)
-          (undo-boundary))))
-    (gemini-companion-changes-update record)))
-
-(defun gemini-companion-changes-set-kept (record hunks kept)
-  "Record that HUNKS of RECORD are KEPT, or not any more.
-The undo of Emacs can take this back.  Update the changes."
-  (dolist (hunk hunks)
-    (unless (eq t (gemini-companion-record-hunk-reviewed hunk))
-      (setf (gemini-companion-record-hunk-reviewed hunk) (and kept 'kept))))
-  (gemini-companion-changes--decided record)
-  (when undo-in-progress
-    (push (list 'apply #'gemini-companion-changes-set-kept record hunks (not kept))
-          buffer-undo-list)
-    (gemini-companion-changes-update record)))
+;;;; What is recorded of edits
 
 (defun gemini-companion-changes-hunks-in (record lines)
   "Return the hunks of the changes left of RECORD that LINES have, a vector.
@@ -992,18 +952,7 @@ Omit the lines that the file had before the first edit."
               (gemini-companion-changes-kept-and-undone record)
             (gemini-companion-changes-file-known record))))
 
-(defun gemini-companion-changes-unkeep-change (record decided)
-  "Make DECIDED, which is kept, a change of RECORD that is left again.
-Return nil if it was accepted before it was written: then it stays kept."
-  (let ((hunks (gemini-companion-record-change-hunks decided)))
-    (gemini-companion-changes-set-kept record hunks nil)
-    (gemini-companion-changes-decided 'unkept record hunks)
-    (gemini-companion-changes-update record)
-    (seq-some (lambda (hunk)
-                (null (gemini-companion-record-hunk-reviewed hunk)))
-              hunks)))
-
-;;;; Undoing
+;;;; Decisions
 
 (defun gemini-companion-changes-back-p (record hunks)
   "Return non-nil if one of HUNKS, which were undone, is in RECORD's file again.
@@ -1014,7 +963,8 @@ This happens if its CLI has written the same text again."
     (when-let* ((seen (gemini-companion-changes-seen
                        record (gemini-companion-changes-buffer record))))
       (seq-some (lambda (hunk)
-                  (or (memq (gethash hunk (gemini-companion-changes-seen-states seen))
+                  (or (memq (gemini-companion-record-state
+                             (gemini-companion-changes-seen-states seen) hunk)
                             '(left kept))
                       (gemini-companion-record-back-p
                        (gemini-companion-changes-seen-look seen) hunk)))
@@ -1051,6 +1001,14 @@ Update its changes."
   (gemini-companion-changes--set-states
    record (gemini-companion-changes-buffer record)))
 
+(defun gemini-companion-changes-flag-kept (record hunks kept)
+  "Record that HUNKS of RECORD are KEPT, or not any more.
+Hunks that were accepted before they were written stay."
+  (dolist (hunk hunks)
+    (unless (eq t (gemini-companion-record-hunk-reviewed hunk))
+      (setf (gemini-companion-record-hunk-reviewed hunk) (and kept 'kept))))
+  (gemini-companion-changes--decided record))
+
 (defun gemini-companion-changes-flag-undone (record hunks undone)
   "Record that HUNKS of RECORD are UNDONE, or not any more.
 Do not update its changes: the text may be incomplete.  The next update does."
@@ -1065,15 +1023,71 @@ For the value, see `gemini-companion-record-conflict'."
     (gemini-companion-record-conflict look hunks)))
 
 (defun gemini-companion-changes-others-in (record hunks &optional seen)
-  "Return the indices of the lines of others that are undone with HUNKS.
+  "Return the lines of others that are undone with HUNKS, a list of strings.
 They have replaced lines of HUNKS in the file of RECORD.  SEEN is the
 `gemini-companion-changes-seen' of the text, by default of the current one."
   (when-let* ((seen (or seen
                         (gemini-companion-changes-seen
                          record (gemini-companion-changes-buffer record)))))
     (and hunks
-         (gemini-companion-record-of-others (gemini-companion-changes-seen-look seen)
-                                            hunks))))
+         (mapcar (lambda (n) (aref (gemini-companion-changes-seen-lines seen) n))
+                 (gemini-companion-record-of-others
+                  (gemini-companion-changes-seen-look seen) hunks)))))
+
+(defun gemini-companion-changes-count-others (record hunks &optional seen)
+  "Return how many lines of others are undone with HUNKS of RECORD.
+Do not count lines that functions of a save have made of a CLI's.  For SEEN, see
+`gemini-companion-changes-others-in'."
+  (let ((formatted (gemini-companion-changes-file-formatted record)))
+    (seq-count (lambda (line)
+                 (not (and formatted (gethash line formatted))))
+               (gemini-companion-changes-others-in record hunks seen))))
+
+;;;; Formatters
+
+(defvar-local gemini-companion-changes--text-to-save nil
+  "The lines of this buffer before the functions of its save, a vector, or nil.")
+
+;; `marks' puts it on the local hook, whose functions come before all others.
+(defun gemini-companion-changes-before-save ()
+  "Remember the lines of this buffer, which functions of the save may change."
+  (setq gemini-companion-changes--text-to-save
+        (when-let* ((record (gemini-companion-changes-here)))
+          (gemini-companion-changes--now record (current-buffer)))))
+
+(put 'gemini-companion-changes-before-save 'permanent-local-hook t)
+
+(defun gemini-companion-changes--after-save ()
+  "Record which lines functions of the save have made of a CLI's."
+  (when-let* ((before gemini-companion-changes--text-to-save))
+    (setq gemini-companion-changes--text-to-save nil)
+    (gemini-companion-log-guarded "Comparing a saved text"
+      (when-let* ((record (gemini-companion-changes-here))
+                  (after (gemini-companion-changes--now record (current-buffer)))
+                  (regions (gemini-companion-lines-compare before after)))
+        (let* ((formatted (make-hash-table :test 'equal))
+               (previous (gemini-companion-changes-file-formatted record))
+               (others (gemini-companion-record-of-others
+                        (gemini-companion-record-look
+                         (gemini-companion-changes-file-lines record) before))))
+          (when previous
+            (seq-doseq (line after)
+              (when (gethash line previous)
+                (puthash line t formatted))))
+          (dolist (region regions)
+            (let* ((old (gemini-companion-lines-region-old region))
+                   (end (gemini-companion-lines-region-old-end region))
+                   (new (gemini-companion-lines-region-new region))
+                   (new-end (gemini-companion-lines-region-new-end region))
+                   ;; If as many lines are new, each is one of the old lines.
+                   (each (= (- end old) (- new-end new))))
+              (cl-loop for n from new below new-end
+                       for k from old
+                       unless (if each
+                                  (memq k others)
+                                (seq-some (lambda (k) (<= old k (1- end))) others))
+                       do (puthash (aref after n) t formatted))))
+          (setf (gemini-companion-changes-file-formatted record) formatted))))))
 
 ;;;; Other names
 
@@ -1163,6 +1177,7 @@ programs that it has run may have written other files."
     (gemini-companion-state-functions gemini-companion-changes--compare-at-end)
     (gemini-companion-watch-turned-functions gemini-companion-changes--compare-turned)
     (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)
+    (after-save-hook gemini-companion-changes--after-save -95)
     (find-file-hook gemini-companion-changes-update-buffer)
     (after-revert-hook gemini-companion-changes-update-buffer)
     (vc-checkin-hook gemini-companion-commit-made)

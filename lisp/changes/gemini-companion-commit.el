@@ -21,6 +21,7 @@
 (require 'gemini-companion-label)
 (require 'gemini-companion-log)
 (require 'gemini-companion-part)
+(require 'gemini-companion-step)
 (require 'gemini-companion-text)
 (require 'subr-x)
 
@@ -141,9 +142,9 @@ OUTPUT of git has the contents of their files there."
                          record (gemini-companion-changes-lines-of-content
                                  (gemini-companion-changes-content-with record bytes))))
        when hunks
-       do (gemini-companion-changes-set-kept record hunks t)
-       (gemini-companion-changes-decided 'kept record hunks)
-       (gemini-companion-changes-update record)
+       do (gemini-companion-step-decide
+           (gemini-companion-step-make :kind 'kept :on t :record record :hunks hunks
+                                       :unlisted t))
        (push (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                          'plain)
              names)))

@@ -5,35 +5,28 @@
 
 ;;; Commentary:
 
-;; In the buffer of a file, the undo of Emacs takes back what the user kept and undid
-;; there.  A decision is what one command of the overview or the walk has kept, undone,
-;; deleted or excluded, in one file or several, visited or not.  This file records
-;; decisions, with their hunks and the bytes of the files, so that they can be taken
-;; back and redone, the last one first, whether the files are visited or not.  The
-;; bytes take at most 16 MB; then the oldest decisions are forgotten.
+;; A decision is what one command of the overview or the walk has kept, undone, deleted,
+;; created or excluded, in one file or several, visited or not.  This file records it, as
+;; the steps that take it back, so that decisions can be taken back and redone, the last
+;; one first.  What the undo of Emacs takes back in the buffer of a file is taken back
+;; here as well.  The bytes take at most 16 MB; then the oldest decisions are forgotten.
 ;;
-;; A command calls `gemini-companion-decision-with', and the functions that keep, undo
-;; and delete report each step by `gemini-companion-changes-decided'.  A file on another
-;; host is written later: its step joins the decision once writing has succeeded.  A
-;; decision that makes sense only as a whole, such as the undo of a rename, is made by
-;; `gemini-companion-decision-with-all': if one file fails, the previous files get their
-;; text back.  The same holds when the decision is taken back or redone.
+;; A command calls `gemini-companion-decision-with', and each step is reported by
+;; `gemini-companion-step-decide'.  A file on another host is written later: its step joins
+;; the decision once writing has succeeded.  A decision that makes sense only as a whole,
+;; such as the undo of a rename, is made by `gemini-companion-decision-with-all': if one
+;; file fails, the previous files get their text back.  The same holds when the decision
+;; is taken back or redone.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-changes)
-(require 'gemini-companion-edit)
-(require 'gemini-companion-edit-hunks)
-(require 'gemini-companion-file-state)
-(require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
 (require 'gemini-companion-part)
-(require 'gemini-companion-record)
-(require 'gemini-companion-revert)
 (require 'gemini-companion-slices)
+(require 'gemini-companion-step)
 (require 'gemini-companion-text)
-(require 'gemini-companion-undo)
-(require 'map)
 
 ;;;; State
 
@@ -41,11 +34,11 @@
                (:noinline t)
                (:constructor gemini-companion-decision--make (label steps whole))
                (:copier nil))
-  "What one command has kept, undone, deleted and excluded.
-LABEL is a text about the decision for the user.  STEPS are the arguments of
-`gemini-companion-changes-decided', lists, the first one first; it is nil for
-an answer, which was sent to a CLI and cannot be taken back.  If WHOLE is
-non-nil, either all steps are taken back or redone, or none."
+  "What one command has kept, undone, deleted, created and excluded.
+LABEL is a text about the decision for the user.  STEPS are the
+`gemini-companion-step's that take it back, or redo it if it was taken back, in
+the order in which to do them; it is nil for an answer, which was sent to a CLI
+and cannot be taken back.  If WHOLE is non-nil, all steps are done, or none."
   label steps whole)
 
 (defconst gemini-companion-decision--most-bytes (* 16 1024 1024)
@@ -86,42 +79,39 @@ is non-nil and BODY fails, what it has done is taken back."
          (record (lambda ()
                    (gemini-companion-decision--push
                     (setq decision (gemini-companion-decision--make
-                                    (funcall label) (reverse steps)
-                                    (and whole complete))))
+                                    (funcall label) steps (and whole complete))))
                    (setq gemini-companion-decision--taken-back nil)))
          (functions
-          (cons (lambda (&rest step)
+          (cons (lambda (step)
                   (push step steps)
                   (cond ((not ended))
                         ((memq decision gemini-companion-decision--done)
-                         (setf (gemini-companion-decision-steps decision)
-                               (reverse steps)))
+                         (setf (gemini-companion-decision-steps decision) steps))
                         ;; The decision was not recorded, or was taken back meanwhile.
                         (t
                          (setq steps (list step))
                          (funcall record))))
-                gemini-companion-changes-decided-functions)))
+                gemini-companion-step-decided-functions)))
     (unwind-protect
-        (let ((gemini-companion-changes-decided-functions functions)
+        (let ((gemini-companion-step-decided-functions functions)
               (inhibit-quit (or whole inhibit-quit)))
           (prog1 (funcall body)
             (setq complete t)))
       (setq ended t)
       (when (and whole (not complete))
-        (setq steps (gemini-companion-decision--put-back steps t)))
+        (setq steps (gemini-companion-decision--put-back steps)))
       (when steps
         (funcall record)))))
 
-(defun gemini-companion-decision--put-back (done back)
-  "Take DONE back if BACK is non-nil, else redo it, as a later step has failed.
-DONE is a list of steps, in the order in which to do that.  Return the steps for
-which that is impossible."
+(defun gemini-companion-decision--put-back (steps)
+  "Take back what was done before a later step has failed, by STEPS.
+Return those for which that is impossible."
   (let ((inhibit-quit t))
     (seq-filter (lambda (step)
                   (condition-case nil
-                      (ignore (apply #'gemini-companion-decision--step back step))
+                      (ignore (gemini-companion-step-do step))
                     ((error quit) t)))
-                done)))
+                steps)))
 
 (defun gemini-companion-decision-sent (label)
   "Record that an answer was sent, which cannot be taken back.
@@ -145,28 +135,32 @@ LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
 (defun gemini-companion-decision--size (decision)
   "Return about how many bytes of memory DECISION takes."
   (cl-loop for step in (gemini-companion-decision-steps decision)
-           sum (+ 500 (cl-loop for value in (flatten-tree step)
-                               when (stringp value)
-                               sum (string-bytes value)))))
+           sum (cl-loop for value in (flatten-tree
+                                      (list (gemini-companion-step-before step)
+                                            (gemini-companion-step-after step)
+                                            (gemini-companion-step-texts step)))
+                        when (stringp value)
+                        sum (string-bytes value)
+                        sum 100)))
 
 (defun gemini-companion-decision--report-forgotten (decision)
   "Report the files that DECISION has deleted, which is forgotten."
   (dolist (step (gemini-companion-decision-steps decision))
-    (pcase step
-      ((and `(deleted ,_ ,_ . ,details)
-            (let file (plist-get details :file))
-            (guard (not (gemini-companion-text-attributes file))))
-       (message "Deleted file %s can no longer be restored; the texts of all \
+    (when (and (eq 'none (gemini-companion-step-before step))
+               (not (gemini-companion-text-attributes
+                     (gemini-companion-step-file step))))
+      (message "Deleted file %s can no longer be restored; the texts of all \
 keeps and undos take more than %d MB"
-                (gemini-companion-label-file file)
-                (/ gemini-companion-decision--most-bytes 1024 1024))))))
+               (gemini-companion-label-file (gemini-companion-step-file step))
+               (/ gemini-companion-decision--most-bytes 1024 1024)))))
 
 (defun gemini-companion-decision--hunks-of (record)
   "Return the hunks of RECORD that a decision names."
   (cl-loop for decision in (append gemini-companion-decision--done
                                    gemini-companion-decision--taken-back)
-           append (cl-loop for (_ of hunks) in (gemini-companion-decision-steps decision)
-                           when (eq of record) append hunks)))
+           append (cl-loop for step in (gemini-companion-decision-steps decision)
+                           when (eq record (gemini-companion-step-record step))
+                           append (gemini-companion-step-hunks step))))
 
 (setq gemini-companion-changes-history-function #'gemini-companion-decision--hunks-of)
 
@@ -178,194 +172,126 @@ keeps and undos take more than %d MB"
 
 (defun gemini-companion-decision-take-back ()
   "Take back the last decision, as `gemini-companion-decision-undo' does.
-Return a cons of a decision, with the steps that were taken back, or nil if
-there are none; and of a text about them for the user."
+Return a cons of the decision that redoes this, or nil if nothing was taken
+back; and of a text for the user."
   (let ((decision (or (pop gemini-companion-decision--done)
-                      (user-error "No keep or undo to take back")))
-        (ended nil))
+                      (user-error "No keep or undo to take back"))))
     ;; Repeating the command takes back the decision before the answer.
     (unless (gemini-companion-decision-steps decision)
       (user-error "The %s was sent and cannot be taken back"
                   (gemini-companion-decision-label decision)))
-    (unwind-protect
-        (pcase-let ((`(,taken ,left ,text)
-                     (gemini-companion-decision--take decision t)))
-          (setq ended t)
-          (when taken
-            (push taken gemini-companion-decision--taken-back))
-          (when left
-            (push left gemini-companion-decision--done))
-          (cons taken text))
-      ;; The user has quit.
-      (unless ended
-        (push decision gemini-companion-decision--done)))))
+    (gemini-companion-decision--take
+     decision "Taken back"
+     (lambda (left) (push left gemini-companion-decision--done))
+     (lambda (taken) (push taken gemini-companion-decision--taken-back)))))
 
-(defun gemini-companion-decision--take (decision back)
-  "Take DECISION back if BACK is non-nil, else redo it.
-Return a list of two decisions and a text about them for the user: one with the
-steps that were taken back or redone, and one with the steps that are left if
-the user has stopped in between.  A decision without steps is nil.  If the user
-objects to a step, the other steps are done anyway.  If DECISION is whole,
-either all steps are done, or none is, and that is an error, unless a file is
-missing."
+(defun gemini-companion-decision--take (decision what put-left put-taken)
+  "Take DECISION back, or redo it; WHAT is a text that this was done.
+PUT-TAKEN is called with the decision that takes this back, unless it has no
+steps, and PUT-LEFT with one that has the steps that are not done since the user
+has stopped, or has not agreed.  Return a cons of the former, or nil, and of a
+text for the user.  If DECISION is whole, all steps are done, or none is, and
+that is an error, unless a file is missing."
   (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
          (steps (gemini-companion-decision-steps decision))
-         (in-order (if back (reverse steps) steps))
-         (done nil)
-         (skipped 0)
-         (problems (and whole (gemini-companion-decision--missing decision)))
-         (take (lambda (step)
-                 (if (apply #'gemini-companion-decision--step back step)
-                     (push step done)
-                   (cl-incf skipped))))
-         (left nil)
-         (of (lambda (steps reversed)
-               (and steps
-                    (gemini-companion-decision--make
-                     label (if reversed (reverse steps) steps) whole)))))
-    (cond (problems)
-          (whole
-           (dolist (step in-order)
+         (impossible (seq-filter #'gemini-companion-step-problem steps))
+         (problems (mapcar #'gemini-companion-step-problem impossible))
+         (possible (seq-difference steps impossible #'eq))
+         (left steps)
+         (taken nil))
+    (unwind-protect
+        (cond
+         ((and problems whole
+               (seq-every-p (lambda (step)
+                              (gemini-companion-text-attributes
+                               (gemini-companion-step-file step)))
+                            impossible))
+          (user-error "Not %s: %s" (downcase what) (string-join problems "; ")))
+         ((and problems (or whole (null possible)))
+          (setq left nil))
+         ((and problems
+               (not (y-or-n-p (format "%d of %d files of %s; %s; do that? "
+                                      (length possible) (length steps) label
+                                      (string-join problems "; ")))))
+          (user-error "Nothing done"))
+         (t
+          (setq left (append possible impossible))
+          (gemini-companion-slices-do
+           what possible
+           (lambda (step)
              (condition-case problem
-                 (funcall take step)
+                 (let ((back (gemini-companion-step-do step)))
+                   (when back
+                     (push back taken)))
                ((error quit)
-                (gemini-companion-decision--give-up done back problem)))))
-          (t
-           (setq left (gemini-companion-slices-do
-                       (if back "Taking back" "Redoing") in-order
-                       (lambda (step)
-                         (condition-case problem
-                             (funcall take step)
-                           (user-error
-                            (push (error-message-string problem) problems))))))))
-    ;; The last step that was taken back is the first one to be redone.
-    (list (funcall of done (not back))
-          (funcall of left back)
-          (format "%s: %s%s%s%s"
-                  (if back "Taken back" "Redone")
-                  (cond ((null done) "nothing")
-                        (left (format "%d of %d files of %s" (length done)
-                                      (length steps) label))
-                        (t label))
-                  (if (< 0 skipped)
-                      (format (ngettext "; %d was already so" "; %d were already so"
-                                        skipped)
-                              skipped)
-                    "")
-                  (mapconcat (apply-partially #'concat "; ") (nreverse problems) "")
-                  (if left "; stopped" "")))))
+                (when whole
+                  (setq left steps)
+                  (gemini-companion-decision--give-up taken problem what))
+                (push (error-message-string problem) problems)))
+             (setq left (remq step left))))))
+      (unless whole
+        (setq left (seq-difference left impossible #'eq)))
+      (when left
+        (funcall put-left (gemini-companion-decision--make label left whole))))
+    (let ((redo (and taken (gemini-companion-decision--make label taken whole))))
+      (when redo
+        (funcall put-taken redo))
+      (cons redo
+            (format "%s: %s%s%s"
+                    what
+                    (cond ((null taken) "nothing")
+                          ((length= taken (length steps)) label)
+                          (t (format "%d of %d files of %s" (length taken)
+                                     (length steps) label)))
+                    (mapconcat (apply-partially #'concat "; ") (reverse problems) "")
+                    (if left "; stopped" ""))))))
 
-(defun gemini-companion-decision--edit (step)
-  "Return the edit of the file of STEP."
-  (pcase-let ((`(,_ ,record ,_ . ,(map :edit)) step))
-    (if record (gemini-companion-changes-file-edit record) edit)))
-
-(defun gemini-companion-decision--missing (decision)
-  "Return problems, texts, about the files of DECISION that are missing.
-DECISION has not deleted them."
-  (cl-loop for step in (gemini-companion-decision-steps decision)
-           for edit = (gemini-companion-decision--edit step)
-           unless (gemini-companion-text-attributes
-                   (if-let* ((record (nth 1 step)))
-                       (gemini-companion-changes-path record)
-                     (gemini-companion-edit-file edit)))
-           collect (format "%s has been deleted or renamed"
-                           (gemini-companion-edit-name edit))))
-
-(defun gemini-companion-decision--give-up (done back problem)
+(defun gemini-companion-decision--give-up (taken problem what)
   "Signal a `user-error' about PROBLEM, a condition, of a step of a decision.
-Before that, put back DONE, the steps before it, the last one first: if BACK is
-non-nil, redo them."
-  (let ((left (gemini-companion-decision--put-back done (not back))))
-    (user-error "%s: %s"
-                (concat (if back "Nothing taken back" "Nothing redone")
-                        (and left " but in ")
-                        (mapconcat (lambda (step)
-                                     (gemini-companion-edit-name
-                                      (gemini-companion-decision--edit step)))
-                                   left ", "))
+Before that, do TAKEN, which take back the steps before it.  For WHAT, see
+`gemini-companion-decision--take'."
+  (let ((left (gemini-companion-decision--put-back taken)))
+    (user-error "Not %s%s: %s" (downcase what)
+                (if left
+                    (concat " but in " (mapconcat #'gemini-companion-step-name left ", "))
+                  "")
                 (error-message-string problem))))
 
-(cl-defun gemini-companion-decision--step
-    (back kind record hunks &key edit hunk file before after texts modes)
-  "Take a step back if BACK, else redo it; return nil if nothing changes.
-KIND, RECORD, HUNKS, EDIT, HUNK, FILE, BEFORE, AFTER, TEXTS and MODES are the
-arguments of `gemini-companion-changes-decided'."
-  (pcase kind
-    ((or 'excluded 'restored)
-     (gemini-companion-decision--set-excluded edit hunk
-                                              (eq (null back) (eq kind 'excluded))))
-    ('deleted
-     (if back
-         (progn
-           (gemini-companion-undo-create file before modes record hunks)
-           (unless record
-             (gemini-companion-file-state-set-reverted edit 'written)))
-       (gemini-companion-undo-delete file before record hunks)
-       (unless record
-         (gemini-companion-file-state-set-reverted edit 'deleted)))
-     t)
-    ('unmarked
-     (gemini-companion-undo-unmarked edit (not back)))
-    ('created
-     (if back
-         (gemini-companion-undo-delete file after record hunks t)
-       (gemini-companion-undo-create file after modes record hunks t))
-     (unless record
-       (gemini-companion-file-state-set-reverted edit (if back 'written 'reverted)))
-     t)
-    ((or 'kept 'unkept)
-     (gemini-companion-decision--set-kept record hunks
-                                          (eq (null back) (eq kind 'kept))))
-    ((guard (null record))
-     (gemini-companion-decision--bytes edit (if back after before)
-                                       (if back before after) back))
-    (_ (gemini-companion-undo-turn record hunks (not back)
-                                   (if back after before)
-                                   (if back before after)
-                                   (and texts
-                                        (if back
-                                            (cons (cdr texts) (car texts))
-                                          texts))))))
+(defun gemini-companion-decision--follow (hunks kind on)
+  "Follow the undo of Emacs, which has taken back a step, or has redone it.
+For HUNKS, KIND and ON, see `gemini-companion-step-turned-function'."
+  (let* ((find (lambda (decisions)
+                 (cl-loop
+                  for decision in decisions
+                  for step = (seq-find
+                              (lambda (step)
+                                (and (eq hunks (gemini-companion-step-hunks step))
+                                     (eq kind (gemini-companion-step-kind step))
+                                     (eq (null on)
+                                         (null (gemini-companion-step-on step)))))
+                              (gemini-companion-decision-steps decision))
+                  when step return (cons decision step))))
+         (found (funcall find gemini-companion-decision--done))
+         (redone (and (null found)
+                      (funcall find gemini-companion-decision--taken-back))))
+    (pcase (or found redone)
+      (`(,decision . ,step)
+       (let ((back (gemini-companion-decision--make
+                    (gemini-companion-decision-label decision)
+                    (list (gemini-companion-step-back step))
+                    nil)))
+         (cl-callf2 delq step (gemini-companion-decision-steps decision))
+         (unless (gemini-companion-decision-steps decision)
+           (setq gemini-companion-decision--done
+                 (delq decision gemini-companion-decision--done)
+                 gemini-companion-decision--taken-back
+                 (delq decision gemini-companion-decision--taken-back)))
+         (if redone
+             (push back gemini-companion-decision--done)
+           (push back gemini-companion-decision--taken-back)))))))
 
-(defun gemini-companion-decision--set-kept (record hunks kept)
-  "Record that HUNKS of RECORD are KEPT, or not; return nil if they already are."
-  (when-let* ((others (seq-remove
-                       (lambda (hunk)
-                         (let ((reviewed (gemini-companion-record-hunk-reviewed hunk)))
-                           (or (eq t reviewed)
-                               (eq (and kept t) (and reviewed t)))))
-                       hunks)))
-    (gemini-companion-changes-set-kept record others kept)
-    (gemini-companion-changes-update record)
-    t))
-
-(defun gemini-companion-decision--set-excluded (edit hunk excluded)
-  "Exclude HUNK from EDIT, a proposal, if EXCLUDED is non-nil, or restore it.
-Return non-nil if that changed anything."
-  (let ((name (gemini-companion-edit-name edit)))
-    (unless (gemini-companion-edit-open-p edit)
-      (user-error "The answer to %s was sent and cannot be taken back" name))
-    (unless (member hunk (gemini-companion-edit-hunks edit))
-      (user-error "The proposal of %s has changed since" name))
-    (unless (eq (and excluded t)
-                (and (member hunk (gemini-companion-hunk-excluded
-                                   (gemini-companion-edit-proposal-buffer edit)))
-                     t))
-      (gemini-companion-edit-hunks-toggle edit hunk)
-      t)))
-
-(defun gemini-companion-decision--bytes (edit from to back)
-  "Write the bytes TO to the file of EDIT, which has no record and the bytes FROM.
-If BACK is non-nil, EDIT is in the file after that."
-  (let ((file (gemini-companion-edit-file edit)))
-    (unless (and (null (gemini-companion-revert-unsaved file))
-                 (equal from (gemini-companion-edit-texts-bytes edit)))
-      (user-error "%s has changed since" (gemini-companion-edit-name edit)))
-    (gemini-companion-undo-write file from to)
-    (gemini-companion-file-state-set-reverted edit (if back 'written 'reverted))
-    t))
+(setq gemini-companion-step-turned-function #'gemini-companion-decision--follow)
 
 ;;;; Life
 
@@ -390,9 +316,9 @@ If BACK is non-nil, EDIT is in the file after that."
 ;;;###autoload
 (defun gemini-companion-decision-undo ()
   "Take back the last keep, undo or exclusion of the overview or the walk.
-The files may be visited or not; a new file that was deleted is restored.  What
-was already taken back in the file is skipped.  If lines have changed since,
-both are shown, and you are asked.  \\[keyboard-quit] stops between two files."
+The files may be visited or not; a new file that was deleted is restored.  Where
+others have changed these lines since, nothing is changed.
+\\[keyboard-quit] stops between two files."
   (interactive)
   (message "%s" (cdr (gemini-companion-decision-take-back))))
 
@@ -401,20 +327,13 @@ both are shown, and you are asked.  \\[keyboard-quit] stops between two files."
   "Redo the last keep or undo that `gemini-companion-decision-undo' took back.
 \\[keyboard-quit] stops between two files."
   (interactive)
-  (let ((decision (or (pop gemini-companion-decision--taken-back)
-                      (user-error "No keep or undo to redo")))
-        (ended nil))
-    (unwind-protect
-        (pcase-let ((`(,redone ,left ,text)
-                     (gemini-companion-decision--take decision nil)))
-          (setq ended t)
-          (when redone
-            (gemini-companion-decision--push redone))
-          (when left
-            (push left gemini-companion-decision--taken-back))
-          (message "%s" text))
-      (unless ended
-        (push decision gemini-companion-decision--taken-back)))))
+  (message "%s"
+           (cdr (gemini-companion-decision--take
+                 (or (pop gemini-companion-decision--taken-back)
+                     (user-error "No keep or undo to redo"))
+                 "Redone"
+                 (lambda (left) (push left gemini-companion-decision--taken-back))
+                 #'gemini-companion-decision--push))))
 
 (provide 'gemini-companion-decision)
 ;;; gemini-companion-decision.el ends here

@@ -26,6 +26,7 @@
 (require 'gemini-companion-record)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-slices)
+(require 'gemini-companion-step)
 (require 'gemini-companion-text)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
@@ -105,7 +106,7 @@ of a CLI in the terminal that is selected."
                            #'gemini-companion-walk--ended))
   (unless (gemini-companion-changes-left)
     (gemini-companion-walk--end-soon))
-  (force-mode-line-update t))
+  (gemini-companion-part-update-lighter))
 
 (defun gemini-companion-walk--end-soon ()
   "End the walk in a second, as no changes are left.
@@ -134,7 +135,7 @@ Until then, keys that were typed ahead for further changes insert no text."
   (setq gemini-companion-walk--end #'ignore
         gemini-companion-walk--last-decision nil)
   (gemini-companion-walk--hide-before)
-  (force-mode-line-update t))
+  (gemini-companion-part-update-lighter))
 
 (defun gemini-companion-walk--report (text)
   "Show TEXT and the keys of the walk, as far as they fit."
@@ -578,7 +579,7 @@ Return what was done, a text."
   (let ((count (gemini-companion-walk-count groups)))
     (gemini-companion-decision-with (concat "keep of " count)
       (pcase-dolist (`(,record . ,changes) groups)
-        (gemini-companion-changes-keep record changes)))
+        (gemini-companion-step-keep-changes record changes)))
     (concat "Kept " count)))
 
 (defun gemini-companion-walk--undo-parts (record parts)
@@ -592,18 +593,16 @@ done, a text."
       (format "Undid %s of %s%s" lines
               (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                           'plain)
-              (if (with-current-buffer (gemini-companion-revert-visit
-                                        (gemini-companion-changes-path record))
-                    (gemini-companion-undo-in-buffer record parts))
-                  ""
-                ", not saved")))))
+              (progn
+                (gemini-companion-revert-visit (gemini-companion-changes-path record))
+                (if (gemini-companion-undo-in-file record parts) "" ", not saved"))))))
 
 (defun gemini-companion-walk--keep-parts (record parts)
   "Keep PARTS of changes of RECORD, see `gemini-companion-changes-part'.
 They are one decision.  Return what was done, a text."
   (let ((lines (gemini-companion-walk--count-lines parts)))
     (gemini-companion-decision-with (concat "keep of " lines)
-      (gemini-companion-changes-keep record parts))
+      (gemini-companion-step-keep-changes record parts))
     (concat "Kept " lines)))
 
 (defun gemini-companion-walk--count-lines (parts)
@@ -661,7 +660,7 @@ If BY is non-nil, they are parts of changes."
                        (gemini-companion-changes-path record)))))
       (when-let* ((why (or (and buffer (gemini-companion-revert-blocked-reason buffer))
                            (and (not (and buffer (buffer-modified-p buffer)))
-                                (gemini-companion-undo-unwritable-reason
+                                (gemini-companion-step-unwritable-reason
                                  (gemini-companion-changes-file-name record))))))
         (user-error "%s %s" name why))
       (when (and by
@@ -680,19 +679,17 @@ done, a text."
 (defun gemini-companion-walk-undo-groups (groups &optional agreed by)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
 A single file is visited, but not displayed; of several files, those that no
-buffer visits are only written.  For unsaved text, see
-`gemini-companion-undo-in-buffer'.  If one file cannot be changed, or the user
-objects, none is changed.  The user can stop between two files.  If AGREED is
-non-nil, the user has agreed that new files are deleted.  If BY, a predicate,
-is non-nil, undo only what edits that satisfy it did in these changes.  Return
-a cons of what was done, a text, and of the GROUPS that were undone."
-  (let ((several (cdr groups))
-        (undone nil)
-        (texts nil)
-        (problems nil)
-        (left nil))
-    (dolist (group groups)
-      (gemini-companion-walk--check-group group several by))
+buffer visits are only written.  If some files cannot be changed, ask whether to
+change the rest.  The user can stop between two files.  If AGREED is non-nil,
+the user has agreed that new files are deleted.  If BY, a predicate, is non-nil,
+undo only what edits that satisfy it did in these changes.  Return a cons of
+what was done, a text, and of the GROUPS that were undone."
+  (let* ((several (cdr groups))
+         (groups (gemini-companion-walk--possible groups by))
+         (undone nil)
+         (texts nil)
+         (problems nil)
+         (left nil))
     (gemini-companion-walk--ask-about-others groups by)
     (setq left
           (gemini-companion-slices-do
@@ -748,6 +745,28 @@ For BY, see `gemini-companion-walk-undo-groups'."
         (gemini-companion-changes-by record changes by)
       changes)))
 
+(defun gemini-companion-walk--possible (groups by)
+  "Return those of GROUPS, (RECORD . CHANGES), that can be undone.
+If only some can, ask whether to undo these.  If none can, or the user objects,
+signal an error.  For BY, see `gemini-companion-walk-undo-groups'."
+  (let* ((problems nil)
+         (possible (seq-filter
+                    (lambda (group)
+                      (condition-case problem
+                          (progn (gemini-companion-walk--check-group group (cdr groups) by)
+                                 t)
+                        (user-error (push (error-message-string problem) problems)
+                                    nil)))
+                    groups)))
+    (cond ((null problems))
+          ((null possible)
+           (user-error "%s" (string-join (nreverse problems) "; ")))
+          ((not (y-or-n-p (format "%d of %d files; %s; undo the rest? "
+                                  (length possible) (length groups)
+                                  (string-join (nreverse problems) "; "))))
+           (user-error "Not undone")))
+    possible))
+
 (defun gemini-companion-walk--check-group (group several by)
   "Signal an error if GROUP, (RECORD . CHANGES), cannot be undone.
 Visit its file, unless SEVERAL is non-nil and no buffer visits it.  For BY, see
@@ -761,10 +780,10 @@ A single change is on the screen: then do not ask.  For BY, see
 `gemini-companion-walk-undo-groups'."
   (let ((count (cl-loop
                 for group in groups
-                sum (length (gemini-companion-changes-others-in
-                             (car group)
-                             (seq-mapcat #'gemini-companion-record-change-hunks
-                                         (gemini-companion-walk--by group by)))))))
+                sum (gemini-companion-changes-count-others
+                     (car group)
+                     (seq-mapcat #'gemini-companion-record-change-hunks
+                                 (gemini-companion-walk--by group by))))))
     (when (and (< 0 count)
                (or (cdr groups) (cddr (car groups)))
                (not (with-local-quit
@@ -800,18 +819,14 @@ several files.  Return what was done."
    ((gemini-companion-walk--all-new-p record own)
     (gemini-companion-walk--delete record agreed))
    ((gemini-companion-changes-deleted-p record)
-    (gemini-companion-undo-in-deleted record own)
+    (gemini-companion-undo-in-file record own)
     (format "Created %s again"
             (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                         'plain)))
    (t
-    (let ((saved (or (and several
-                          (null (gemini-companion-changes-buffer record))
-                          (gemini-companion-undo-in-file record own))
-                     (progn
-                       (gemini-companion-walk--visit record)
-                       (with-current-buffer (gemini-companion-changes-buffer record)
-                         (gemini-companion-undo-in-buffer record own))))))
+    (unless several
+      (gemini-companion-walk--visit record))
+    (let ((saved (gemini-companion-undo-in-file record own)))
       (format "Undid %s of %s%s%s"
               (gemini-companion-walk-count (list (cons record changes)))
               (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
@@ -852,11 +867,7 @@ If AGREED is non-nil, the user was asked."
                     (with-local-quit
                       (y-or-n-p (format "%s was new; delete it? " name)))))
            (user-error "Not undone")))
-    (gemini-companion-undo-delete
-     file (gemini-companion-text-bytes file) record
-     (seq-mapcat #'gemini-companion-record-change-hunks
-                 (gemini-companion-changes-file-known record)))
-    (run-hook-with-args 'gemini-companion-changes-undo-functions record 'deleted nil)
+    (gemini-companion-undo-new-file record)
     (format "Deleted %s" name)))
 
 ;;;; Mouse
@@ -1000,8 +1011,9 @@ Go there, even to another file.  A new file that was deleted is created again."
   (when (eq gemini-companion-walk--last-decision (gemini-companion-decision-last))
     (user-error "Nothing undone or kept in this walk"))
   (pcase-let* ((`(,decision . ,text) (gemini-companion-decision-take-back))
-               (`((,_ ,record ,hunks . ,_) . ,_)
-                (and decision (gemini-companion-decision-steps decision)))
+               (step (and decision (car (gemini-companion-decision-steps decision))))
+               (record (and step (gemini-companion-step-record step)))
+               (hunks (and step (gemini-companion-step-hunks step)))
                (changes (and record (gemini-companion-walk--visit record)))
                (change (and (consp changes)
                             (seq-find (lambda (change)

@@ -19,6 +19,7 @@
 (require 'gemini-companion-comment)
 (require 'gemini-companion-comment-opening)
 (require 'gemini-companion-decision)
+(require 'gemini-companion-step)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -615,13 +616,13 @@ A kept change is left again.  You are asked about several files."
                             "\\[gemini-companion-decision-undo]")))
       ('kept
        (unless (gemini-companion-decision-with "keep taken back"
-                 (gemini-companion-changes-unkeep-change record change))
+                 (gemini-companion-step-unkeep-change record change))
          (user-error "This change was accepted before it was written; u undoes it"))
        (gemini-companion-page-refresh)
        (message "Change is unreviewed again"))
       (_
        (gemini-companion-decision-with "keep of 1 change"
-         (gemini-companion-changes-keep record (list change)))
+         (gemini-companion-step-keep-changes record (list change)))
        (gemini-companion-overview-page-after index row "Kept 1 change")))))
 
 (defun gemini-companion-overview--keep-row (row)
@@ -639,7 +640,7 @@ A kept change is left again.  You are asked about several files."
             (setq left (gemini-companion-slices-do
                         "Keeping" groups
                         (pcase-lambda (`(,record . ,changes))
-                          (gemini-companion-changes-keep record changes)))))
+                          (gemini-companion-step-keep-changes record changes)))))
           (gemini-companion-overview-page-after
            index row (concat "Kept " (count)
                              (gemini-companion-walk-stopped left))))))))
@@ -1084,8 +1085,10 @@ A CLI that takes a reason only as a prompt gets it once."
       (gemini-companion-review-toggle-hunk
        (gemini-companion-header-shortest-key 'gemini-companion-overview-exclude
                                              'overview))
-      (gemini-companion-changes-decided (if excluded 'restored 'excluded) nil nil
-                                        :edit edit :hunk hunk))))
+      (run-hook-with-args 'gemini-companion-step-decided-functions
+                          (gemini-companion-step-make
+                           :kind 'excluded :on (and excluded t)
+                           :edit edit :hunks (list hunk))))))
 
 (defun gemini-companion-overview-edit ()
   "Edit the proposal at point in its review, or visit the file at point."

@@ -296,7 +296,7 @@ Return the question, or nil if none is asked."
             (rename-file "other.py" "a.py")
             (gemini-companion-rename-test-failing
                 (lambda (file _) (equal file "b.py"))
-              (should (string-search "Nothing undone: b.py cannot be undone"
+              (should (string-search "Nothing undone: b.py cannot be written"
                                      (gemini-companion-test-refusal (undo)))))
             (should (equal "def uno():\n    pass\n"
                            (gemini-companion-rename-test-text "a.py")))
@@ -348,7 +348,7 @@ Return the question, or nil if none is asked."
                   (gemini-companion-rename-test-failing
                       (lambda (file _) (equal file name))
                     (should (string-prefix-p
-                             (format "Nothing undone: %s cannot be undone" name)
+                             (format "Nothing undone: %s cannot be written" name)
                              (gemini-companion-test-refusal (undo t)))))
                   (should (equal "def uno():\n    pass\n"
                                  (gemini-companion-rename-test-text "a.py")))

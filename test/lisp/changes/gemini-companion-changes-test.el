@@ -332,7 +332,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (let ((last-command 'ignore))
         (undo-boundary)
         (undo)
-        (gemini-companion-undo-write-taken-back))
+        (gemini-companion-step-write-turned))
       (should (equal written (gemini-companion-text-bytes "a"))))))
 
 ;; Gemini CLI reports a replacement with plain line ends, and keeps those of the file.
@@ -459,7 +459,7 @@ TEXT is what it has proposed.  Visit the file a before."
               (let ((last-command 'ignore))
                 (undo-boundary)
                 (undo)
-                (gemini-companion-undo-write-taken-back))
+                (gemini-companion-step-write-turned))
               (funcall check file)
               (should (equal (and (equal file written) 1)
                              (gemini-companion-test-left))))
@@ -476,7 +476,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (let ((last-command 'ignore))
         (undo-boundary)
         (undo)
-        (gemini-companion-undo-write-taken-back))
+        (gemini-companion-step-write-turned))
       (should (equal written (gemini-companion-test-file-text "a")))
       (delete-region (- (point-max) 5) (point-max))
       (save-buffer)
@@ -490,7 +490,7 @@ TEXT is what it has proposed.  Visit the file a before."
         (should (string-search
                  "a is not saved; it has changed since"
                  (ert-with-message-capture messages
-                   (gemini-companion-undo-write-taken-back)
+                   (gemini-companion-step-write-turned)
                    messages))))
       (should (equal "other\n" (gemini-companion-test-file-text "a")))
       (should (buffer-modified-p)))))
@@ -562,6 +562,38 @@ and WAY to undo it is `edit' or `walk'."
               (gemini-companion-changes-test-writes-again
                bytes how recorded killed client way))))))))
 
+(defun gemini-companion-changes-test-calls (function body)
+  "Return how often FUNCTION, a symbol, is called by BODY, a function."
+  (let* ((calls 0)
+         (count (lambda (&rest _) (setq calls (1+ calls)))))
+    (advice-add function :before count)
+    (unwind-protect (funcall body)
+      (advice-remove function count))
+    calls))
+
+;; The buffer was drawn before and after its revert, and compared four times.
+(ert-deftest gemini-companion-changes-of-a-write-are-drawn-once ()
+  (dolist (reviewed '(nil t))
+    (pcase-dolist (`(,function . ,times) '((gemini-companion-marks--draw-here . 1)
+                                           ;; Before the write, and now.
+                                           (gemini-companion-record-look . 2)))
+      (ert-info ((format "%s %s" function reviewed))
+        (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+          (let ((file (expand-file-name "a"))
+                (before (buffer-string))
+                (after "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"))
+            (should (= times
+                       (gemini-companion-changes-test-calls
+                        function
+                        (lambda ()
+                          (if reviewed
+                              (gemini-companion-test-accept "a" after 1 session)
+                            (gemini-companion-test-write file after))
+                          (gemini-companion-file-state-record session file before after)
+                          (gemini-companion-revert-now file)))))
+            (should (equal after (buffer-string)))
+            (should (eql (if reviewed 1 2) (gemini-companion-test-left)))))))))
+
 (ert-deftest gemini-companion-changes-of-a-file-that-was-written-again-come-back ()
   (dolist (how '(walk list))
     (ert-info ((format "%s" how))
@@ -580,7 +612,7 @@ and WAY to undo it is `edit' or `walk'."
             (let ((last-command 'ignore))
               (undo-boundary)
               (undo)
-              (gemini-companion-undo-write-taken-back)))
+              (gemini-companion-step-write-turned)))
           (should (equal "new\n" (gemini-companion-test-file-text "a"))))))))
 
 ;; The list said that it is undone, as the other file has no such line.
@@ -742,7 +774,7 @@ Return the number of changes that are left."
   (let ((record (gemini-companion-changes-with-edit edit)))
     (dolist (decided (gemini-companion-changes-kept-and-undone record))
       (when (memq edit (gemini-companion-record-change-edits decided))
-        (gemini-companion-changes-unkeep-change record decided)))
+        (gemini-companion-step-unkeep-change record decided)))
     (gemini-companion-test-left)))
 
 (ert-deftest gemini-companion-changes-of-an-edit-are-kept-and-unkept ()
@@ -1014,7 +1046,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
            (without (gemini-companion-lines-without (list change) now))
            (words (lambda (lines)
                     (mapcar #'gemini-companion-changes-test-line (append lines nil)))))
-      (gemini-companion-changes-keep record (list change))
+      (gemini-companion-step-keep-changes record (list change))
       (setf (gemini-companion-changes-test-world-left world)
             (seq-union
              (seq-difference (gemini-companion-changes-test-world-left world)
@@ -1073,6 +1105,25 @@ write.  Where git has a conflict, nothing is compared."
                          (funcall join (gemini-companion-lines-without
                                         changes lines)))))))))
 
+(defun gemini-companion-changes-test-undo (record changes)
+  "Undo CHANGES of RECORD in the current buffer as they are shown there.
+Lines of others that go are in the kill ring."
+  (let* ((lines (lambda () (gemini-companion-lines-split
+                            (gemini-companion-text-of-buffer))))
+         (now (funcall lines))
+         (shown (gemini-companion-lines-without changes now))
+         (last (car kill-ring)))
+    (gemini-companion-changes-test-narrowed
+      (gemini-companion-decision-with "undo"
+        (gemini-companion-undo-in-file record changes)))
+    (should (equal shown (funcall lines)))
+    (should-not (seq-remove (lambda (line)
+                              (or (not (string-prefix-p "u" line))
+                                  (member line (append shown nil))
+                                  (and (not (eq last (car kill-ring)))
+                                       (member line (split-string (car kill-ring) "^" t)))))
+                            now))))
+
 (defun gemini-companion-changes-test-step (world)
   "Do something by chance in the current buffer, of the file of WORLD."
   (gemini-companion-changes-test-merges-p)
@@ -1104,10 +1155,7 @@ write.  Where git has a conflict, nothing is compared."
     (5 (gemini-companion-changes-test-keep world))
     (6 (when-let* ((record (gemini-companion-changes-here))
                    (changes (gemini-companion-changes-update record)))
-         (gemini-companion-changes-test-narrowed
-           (gemini-companion-decision-with "undo"
-             (gemini-companion-undo-in-buffer record
-                                              (list (seq-random-elt changes)))))
+         (gemini-companion-changes-test-undo record (list (seq-random-elt changes)))
          ;; And back, and maybe again, there, in another buffer, or without one.
          ;; The hook of the save may have formatted these lines, which is asked about.
          (cl-letf (((symbol-function 'y-or-n-p) #'always))
@@ -1115,7 +1163,7 @@ write.  Where git has a conflict, nothing is compared."
              (0 (let ((last-command 'ignore))
                   (undo-boundary)
                   (undo)
-                  (gemini-companion-undo-write-taken-back)))
+                  (gemini-companion-step-write-turned)))
              (1 (gemini-companion-changes-test-narrowed
                   (gemini-companion-decision-undo)
                   (when (= 0 (random 2))
@@ -1157,7 +1205,7 @@ Return `right', or `conflict' if a merge had one."
       (dotimes (_ 12)
         (gemini-companion-changes-test-step world))
       (when-let* ((record (gemini-companion-changes-here)))
-        (gemini-companion-undo-in-buffer
+        (gemini-companion-changes-test-undo
          record (gemini-companion-changes-update record))
         (should-not (gemini-companion-changes-file-known record)))
       (let ((left (gemini-companion-changes-test-world-left world))

@@ -35,7 +35,7 @@
     (should-error (gemini-companion-decision-undo) :type 'user-error)
     (should-error (gemini-companion-decision-redo) :type 'user-error)
     (gemini-companion-decision-with "keep of 1 change"
-      (gemini-companion-changes-keep
+      (gemini-companion-step-keep-changes
        (gemini-companion-changes-here)
        (list (car (gemini-companion-changes-update (gemini-companion-changes-here))))))
     (dotimes (_ 2)
@@ -101,27 +101,18 @@
         (gemini-companion-decision-undo)))
     (set-buffer-modified-p nil)))
 
-(ert-deftest gemini-companion-decision-asks-where-lines-have-changed-since ()
-  (dolist (answer '(nil t))
-    (gemini-companion-decision-test-in gemini-companion-decision-test-text
-      (gemini-companion-decision-test-undo-file)
-      (goto-char (point-min))
-      (insert "mine ")
-      (save-buffer)
-      (let ((asked nil))
-        (cl-letf (((symbol-function 'y-or-n-p)
-                   (lambda (prompt) (push prompt asked) answer)))
-          (gemini-companion-decision-undo))
-        (should (equal '("Lines of a have changed since; restore them anyway? ")
-                       asked)))
-      (should (equal (if answer
-                         "mine 1\none\n2\n3\n4\n5\n6\n7\n8\nnine\n"
-                       "mine 1\n2\n3\n4\n5\n6\n7\n8\n9\n")
-                     (buffer-string)))
-      (should (eq answer (buffer-modified-p)))
-      (should (equal "mine 1\n2\n3\n4\n5\n6\n7\n8\n9\n"
-                     (gemini-companion-test-file-text "a")))
-      (set-buffer-modified-p nil))))
+(ert-deftest gemini-companion-decision-changes-nothing-where-lines-have-changed-since ()
+  (gemini-companion-decision-test-in gemini-companion-decision-test-text
+    (gemini-companion-decision-test-undo-file)
+    (goto-char (point-min))
+    (insert "mine ")
+    (save-buffer)
+    (let ((text (buffer-string)))
+      (should (equal "Taken back: nothing; a: line 1 has changed since; not restored"
+                     (gemini-companion-decision-test-said
+                      #'gemini-companion-decision-undo)))
+      (should (equal text (buffer-string)))
+      (should (equal text (gemini-companion-test-file-text "a"))))))
 
 ;; The buffer had the text of its file, and counted as not saved.
 (ert-deftest gemini-companion-decision-that-is-taken-back-leaves-no-unsaved-text ()
@@ -170,17 +161,36 @@
       (should (eq 'automatic (funcall state)))
       (should (equal text (buffer-string))))))
 
-(ert-deftest gemini-companion-decision-passes-by-what-the-file-has-taken-back ()
-  (gemini-companion-decision-test-in gemini-companion-decision-test-text
-    (gemini-companion-decision-test-undo-file)
-    (let ((last-command 'ignore))
-      (undo-boundary)
-      (undo)
-      (gemini-companion-undo-write-taken-back))
-    (should (equal "Taken back: nothing; 1 was already so"
-                   (gemini-companion-decision-test-said
-                    #'gemini-companion-decision-undo)))
-    (should (equal gemini-companion-decision-test-text (buffer-string)))))
+(ert-deftest gemini-companion-decision-follows-the-undo-of-emacs ()
+  (dolist (keep '(nil t))
+    (gemini-companion-decision-test-in gemini-companion-decision-test-text
+      (cl-flet ((said (command) (gemini-companion-decision-test-said command))
+                (emacs (command)
+                  (let ((last-command 'ignore))
+                    (undo-boundary)
+                    (funcall command)
+                    (gemini-companion-step-write-turned))))
+        (let ((first (if keep "keep of 2 changes" "undo of a")))
+          (if keep
+              (gemini-companion-keep-changes)
+            (gemini-companion-decision-test-undo-file))
+          (emacs #'undo)
+          (should (equal gemini-companion-decision-test-text (buffer-string)))
+          (should (eql 2 (gemini-companion-test-left)))
+          (should (equal "No keep or undo to take back"
+                         (gemini-companion-test-refusal (gemini-companion-decision-undo))))
+          ;; It can be redone there, and taken back here again.
+          (should (equal (concat "Redone: " first)
+                         (said #'gemini-companion-decision-redo)))
+          (should-not (gemini-companion-test-left))
+          (emacs #'undo)
+          (emacs #'undo-redo)
+          (should-not (gemini-companion-test-left))
+          (should (equal (concat "Taken back: " first)
+                         (said #'gemini-companion-decision-undo)))
+          (should (eql 2 (gemini-companion-test-left)))
+          (should (equal gemini-companion-decision-test-text
+                         (gemini-companion-test-file-text "a"))))))))
 
 (ert-deftest gemini-companion-decision-brings-back-a-deleted-file ()
   (dolist (how '(list walk))
@@ -336,7 +346,7 @@
             (cl-flet ((fails (files function &rest arguments)
                         (setq full t)
                         (should (string-match-p
-                                 "b cannot be \\(?:undone\\|written\\) (No space left on device)"
+                                 "b cannot be written (No space left on device)"
                                  (gemini-companion-test-refusal
                                    (apply function arguments))))
                         (should (equal files (funcall texts)))
@@ -384,7 +394,7 @@
                            (signal 'file-error '("No space left on device")))
                          (funcall write file text))))
               (should (string-search
-                       "b cannot be undone"
+                       "b cannot be written"
                        (gemini-companion-test-refusal
                          (gemini-companion-decision-with-all "undo of 2 edits"
                            (mapc #'gemini-companion-undo-edit edits))))))

@@ -422,8 +422,8 @@ The files of changes are below the directory ours."
                            (changes (gemini-companion-changes-update record))
                            (change (seq-random-elt changes)))
                  (if (= 0 (random 2))
-                     (gemini-companion-changes-keep record (list change))
-                   (gemini-companion-undo-in-buffer record (list change)))))))
+                     (gemini-companion-step-keep-changes record (list change))
+                   (gemini-companion-undo-in-file record (list change)))))))
           (let* ((known (lambda ()
                           (let ((record (gemini-companion-changes-of-file
                                          (file-truename "a"))))
@@ -476,7 +476,7 @@ the name of the file, the lines that are marked there, and its text."
           (3 (gemini-companion-test-write file (funcall with "mine")))
           (_ (when-let* ((change (car (and record
                                            (gemini-companion-changes-update record)))))
-               (gemini-companion-changes-keep record (list change)))))
+               (gemini-companion-step-keep-changes record (list change)))))
         (let ((coding-system-for-write 'utf-8)
               (marked (gemini-companion-saved-test-marked file)))
           (write-region (format "%S\n" (list (float-time) name marked

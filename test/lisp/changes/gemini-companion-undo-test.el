@@ -199,7 +199,7 @@
       (narrow-to-region (point-min) 4)
       (undo-boundary)
       (undo)
-      (gemini-companion-undo-write-taken-back)
+      (gemini-companion-step-write-turned)
       (should (equal text (buffer-string)))
       (should (equal text (gemini-companion-test-file-text "a")))
       (should (eq 'accepted (gemini-companion-undo-test-status edit))))))
@@ -301,26 +301,15 @@
                (lambda (&rest _) (ert-fail "Compared"))))
       (should (eq 'reverted (gemini-companion-undo-test-status edit))))))
 
-(ert-deftest gemini-companion-undo-of-lines-that-others-changed-shows-both ()
+(ert-deftest gemini-companion-undo-of-lines-that-others-changed-changes-nothing ()
   (gemini-companion-undo-test-with '(("a" "1\n2\n3\n"))
-    (let ((edit (gemini-companion-undo-test-accept "a" "1\ntwo\n3\n" session))
-          (asked nil))
+    (let ((edit (gemini-companion-undo-test-accept "a" "1\ntwo\n3\n" session)))
       ;; Its buffer does not follow another program.
       (find-file-noselect "a")
       (gemini-companion-test-write "a" "0\n1\nmine\n3\n")
-      (dolist (answer '(nil t))
-        (cl-letf (((symbol-function 'y-or-n-p)
-                   (lambda (prompt) (push prompt asked) answer)))
-          (if answer
-              (gemini-companion-undo-edit edit)
-            (should (equal "a cannot be undone: line 3 has changed since"
-                           (gemini-companion-test-refusal
-                             (gemini-companion-undo-edit edit)))))))
-      (should (equal '("a: line 3 has changed since; undo anyway? ")
-                     (seq-uniq asked)))
-      (should (equal "0\n1\n2\nmine\n3\n" (buffer-string)))
-      (should (buffer-modified-p))
-      (should (= 3 (line-number-at-pos)))
+      (should (equal "a: line 3 has changed since; undo its changes one by one"
+                     (gemini-companion-test-refusal
+                       (gemini-companion-undo-edit edit))))
       (should (equal "0\n1\nmine\n3\n" (gemini-companion-test-file-text "a"))))))
 
 (ert-deftest gemini-companion-undo-of-a-file-not-in-utf-8-is-by-its-bytes ()

@@ -117,7 +117,7 @@
       (let ((last-command (if (= left 1) 'ignore 'undo)))
         (undo-boundary)
         (undo)
-        (gemini-companion-undo-write-taken-back))
+        (gemini-companion-step-write-turned))
       (ert-run-idle-timers)
       (should (eql left (gemini-companion-test-left))))
     (should (equal "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n" (buffer-string)))
@@ -203,6 +203,40 @@
         (gemini-companion-test-walk 'gemini-companion-next-change "u"))
       (should (equal gemini-companion-test-lines (buffer-string)))
       (should (equal '("two of mine\n") kill-ring)))))
+
+;; The lines of a formatter were counted with those of the user.
+(ert-deftest gemini-companion-walk-asks-not-about-lines-of-a-formatter-in-the-save ()
+  (gemini-companion-test-in-changed "1\ntwo\n3\n4\n5\n6\n7\n8\nnine\n"
+    (add-hook 'before-save-hook
+              (lambda ()
+                (goto-char (point-min))
+                (while (re-search-forward "[a-z]$" nil t)
+                  (insert "();")))
+              nil t)
+    (goto-char (point-max))
+    (insert "mine\n")
+    (cl-flet ((undo-all (answer)
+                (let ((asked nil))
+                  (cl-letf (((symbol-function 'y-or-n-p)
+                             (lambda (prompt) (push prompt asked) answer)))
+                    (ignore-error user-error
+                      (gemini-companion-undo-changes)))
+                  asked)))
+      (save-buffer)
+      (should (equal "1\ntwo();\n3\n4\n5\n6\n7\n8\nnine();\nmine();\n" (buffer-string)))
+      ;; The user corrects one of them, and the formatter formats it again.
+      (search-backward "two();")
+      (replace-match "too")
+      (save-buffer)
+      (should (equal '("1 line there is yours or a formatter's; undo it as well? ")
+                     (undo-all nil)))
+      (undo-boundary)
+      (goto-char (point-min))
+      (search-forward "too();")
+      (replace-match "two")
+      (should-not (undo-all t))
+      (should (equal (concat gemini-companion-test-lines "mine();\n") (buffer-string))))
+    (set-buffer-modified-p nil)))
 
 (ert-deftest gemini-companion-walk-asks-before-it-undoes-lines-of-the-user-elsewhere ()
   (gemini-companion-test-in-changed "1\ntwo\n3\n4\n5\n6\n7\n8\nnine\n"
@@ -519,20 +553,24 @@
       (should told)
       (should-not (file-locked-p buffer-file-truename))
       (undo)
-      (gemini-companion-undo-write-taken-back)
+      (gemini-companion-step-write-turned)
       (should-not (file-locked-p buffer-file-truename)))))
 
-(ert-deftest gemini-companion-walk-undoes-a-turn-in-all-its-files-or-in-none ()
+(ert-deftest gemini-companion-walk-names-a-file-that-it-cannot-change ()
   (gemini-companion-test-with-changes '(("a" "1\n") ("b" "2\n"))
     (gemini-companion-test-writes "a" "one\n" session)
     (gemini-companion-test-writes "b" "two\n" session)
     (with-current-buffer (find-file-noselect "b")
       (read-only-mode))
     (gemini-companion-test-walk 'gemini-companion-next-change)
-    (should (string-search "b is read-only"
-                           (gemini-companion-test-refusal
-                            (with-current-buffer (window-buffer)
-                              (gemini-companion-undo-changes t)))))
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (prompt) (push prompt asked) nil)))
+        (should (equal "Not undone"
+                       (gemini-companion-test-refusal
+                         (with-current-buffer (window-buffer)
+                           (gemini-companion-undo-changes t))))))
+      (should (string-prefix-p "1 of 2 files; b is read-only;" (car asked))))
     (should (equal "one\n" (with-current-buffer "a" (buffer-string))))))
 
 (ert-deftest gemini-companion-walk-restores-what-it-did-in-another-file ()

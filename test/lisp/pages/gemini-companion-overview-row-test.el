@@ -237,7 +237,7 @@ RANDOM is a function of a limit, the value of which is a number below that."
                   (pcase (funcall random 4)
                     ((and 0 (guard change))
                      (gemini-companion-decision-with "keep"
-                       (gemini-companion-changes-keep
+                       (gemini-companion-step-keep-changes
                         (gemini-companion-overview-row-record file) (list change))))
                     ((and 1 (guard change))
                      (cl-letf (((symbol-function 'y-or-n-p) #'always))
@@ -257,7 +257,7 @@ RANDOM is a function of a limit, the value of which is a number below that."
         (pcase-dolist (`(,record . ,changes)
                        (seq-mapcat #'gemini-companion-overview-row-groups
                                    (gemini-companion-overview-rows directory)))
-          (gemini-companion-changes-keep record changes))
+          (gemini-companion-step-keep-changes record changes))
         (let ((rows (gemini-companion-overview-rows directory)))
           (gemini-companion-overview-row-test-sums
            rows (gemini-companion-changes-files 'all))
@@ -296,7 +296,7 @@ RANDOM is a function of a limit, the value of which is a number below that."
                   (caar (gemini-companion-overview-row-groups cli)))))
       (let ((record (check 1 0)))
         (gemini-companion-decision-with "keep"
-          (gemini-companion-changes-keep record
+          (gemini-companion-step-keep-changes record
                                          (gemini-companion-changes-file-known record)))
         (check 0 1)
         (gemini-companion-decision-undo)

@@ -9,7 +9,8 @@
 ;; judge knows only lines and bytes.  Each line has a first word that no other line
 ;; has: b and a number for one of before, c for one of a CLI, and u for one of others.
 ;;
-;; What undoing all leaves is not known of each line and byte:
+;; Lines of the user in the place of lines of a CLI go with these, and are in the kill
+;; ring.  What undoing all leaves is not known of each line and byte:
 ;;
 ;; - lines of a file that a CLI has removed by a command, which it does not report,
 ;;   where Emacs has neither a buffer nor a record of the file
@@ -414,32 +415,14 @@ The first words of lines stay."
                        (not (member word (gemini-companion-sequences-world-removed
                                           world))))
               (cl-callf2 delete word (gemini-companion-sequences-file-left file))
-              (delete-region (point) (line-beginning-position 2))
-              (gemini-companion-sequences--note-replaced file (list word)))
+              (delete-region (point) (line-beginning-position 2)))
             (unless (= 0 (random 3))
-              (let* ((new (gemini-companion-sequences--new world "u"))
-                     (words (gemini-companion-sequences--words new)))
-                (push (car words) (gemini-companion-sequences-file-left file))
-                (insert new "\n")
-                (forward-line -1)
-                (gemini-companion-sequences--note-replaced file words)))))
+              (let ((new (gemini-companion-sequences--new world "u")))
+                (push (car (gemini-companion-sequences--words new))
+                      (gemini-companion-sequences-file-left file))
+                (insert new "\n")))))
         (setf (gemini-companion-sequences-file-pure file) nil)))
     name))
-
-(defun gemini-companion-sequences--note-replaced (file words)
-  "Note that lines of the user beside those of a CLI may belong to its change.
-WORDS are those that were typed or deleted at point in FILE.  If they replace
-lines of a CLI, undoing its change removes them."
-  (let ((around (append words
-                        (gemini-companion-sequences--words
-                         (buffer-substring-no-properties
-                          (line-beginning-position -1) (line-end-position 3))))))
-    (when (seq-some (lambda (word)
-                      (or (string-prefix-p "c" word)
-                          (member word (gemini-companion-sequences-file-either file))))
-                    around)
-      (cl-callf append (gemini-companion-sequences-file-either file)
-        (seq-filter (apply-partially #'string-prefix-p "u") around)))))
 
 (defun gemini-companion-sequences--save (world)
   "Save a file of WORLD, and kill its buffer by chance."
@@ -553,12 +536,6 @@ Then all is as before."
         (setf (gemini-companion-sequences-file-pure file) nil)
         (gemini-companion-test-write
          name (concat (substring bytes 0 start) new (substring bytes start)))
-        (with-temp-buffer
-          (insert (substring bytes 0 start))
-          (save-excursion
-            (insert new (substring bytes start)))
-          (gemini-companion-sequences--note-replaced
-           file (gemini-companion-sequences--words new)))
         (gemini-companion-sequences--others-wrote world)))
     name))
 
@@ -708,7 +685,7 @@ Questions are answered by ANSWER, by default yes."
         (let ((last-command 'ignore))
           (undo-boundary)
           (undo)
-          (gemini-companion-undo-write-taken-back)))
+          (gemini-companion-step-write-turned)))
       (gemini-companion-sequences--restore left)
       (gemini-companion-sequences--should-be texts states world))))
 
@@ -759,6 +736,11 @@ Eight of ten are plain: without a mark, with LF, and a newline at the end."
           (gemini-companion-sequences-world-log world))
     (gemini-companion-sequences--numbers)))
 
+(defun gemini-companion-sequences--killed ()
+  "Return the words of the lines of others that are in the kill ring."
+  (seq-filter (apply-partially #'string-prefix-p "u")
+              (seq-mapcat #'gemini-companion-sequences--words kill-ring)))
+
 (defun gemini-companion-sequences--undo-all (world)
   "Undo all that is left in WORLD, and check each file."
   (dolist (file (gemini-companion-sequences-world-files world))
@@ -793,13 +775,13 @@ Eight of ten are plain: without a mark, with LF, and a newline at the end."
            (text (gemini-companion-sequences--text name)))
       (push (list 'check name) (gemini-companion-sequences-world-log world))
       (ert-info ((format "%s" name))
-        (should (equal (sort (seq-difference (gemini-companion-sequences-file-left file)
-                                             either)
-                             #'string<)
-                       (sort (seq-difference (gemini-companion-sequences--words
-                                              (or text ""))
-                                             either)
-                             #'string<)))
+        (let ((words (seq-difference (gemini-companion-sequences--words (or text ""))
+                                     either))
+              (left (seq-difference (gemini-companion-sequences-file-left file) either)))
+          (should-not (seq-difference words left))
+          (should (equal words (seq-uniq words)))
+          (should-not (seq-difference (seq-difference left words)
+                                      (gemini-companion-sequences--killed))))
         (when (gemini-companion-sequences-file-pure file)
           (when-let* ((buffer (find-buffer-visiting name)))
             (with-current-buffer buffer
@@ -815,6 +797,8 @@ Eight of ten are plain: without a mark, with LF, and a newline at the end."
          (world (make-gemini-companion-sequences-world :sessions (list one two)))
          (require-final-newline (= 0 (random 2)))
          (mode-require-final-newline require-final-newline)
+         (kill-ring-max 1000)
+         (kill-ring nil)
          (ended nil))
     (gemini-companion-server-receive 'sessions-update (list one two))
     (dolist (name (seq-take '("a" "b" "c" "d") (+ 2 (random 3))))

@@ -1141,7 +1141,7 @@ since when a CLI waits: the name is longer."
                                    ,(base64-encode-string (or text "1\n")))))
             (if problem
                 (should (equal "Undid 2 of 3 edits; \
-ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
+ssh:far:a cannot be written (it has changed there)" (funcall failed problem)))
               (gemini-companion-test-write "a" text)
               (funcall done t))))))))
 

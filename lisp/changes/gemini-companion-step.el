@@ -1,0 +1,708 @@
+;;; gemini-companion-step.el --- What a decision changes in a file  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A step sets whether hunks of a file are kept or undone, and changes the file from one
+;; text to another.  Whatever the user keeps, undoes, deletes and creates, and takes back,
+;; in the overview, in a walk or by the undo of Emacs, is done by `gemini-companion-step-do',
+;; which returns the step that takes it back.
+;;
+;; - If the file has the bytes from before the step, it gets those from after the step,
+;;   without the hooks of a save, and the buffer follows.
+;; - Otherwise, the text of the buffer is changed.  It is saved if it was the text of the
+;;   file; unsaved text stays unsaved.
+;; - If others have changed the text since, only the lines of the hunks are changed.  If
+;;   others have written in their place, nothing is changed.
+;;
+;; A file can also be deleted or created, with its modes and directories.  A remote file is
+;; written later.  In the buffer, an undo of Emacs takes the step back; then the file is
+;; written after the command, if it has the bytes from the step.
+
+;;; Code:
+
+(require 'gemini-companion-changes)
+(require 'gemini-companion-content)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-file-state)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
+(require 'gemini-companion-lines)
+(require 'gemini-companion-log)
+(require 'gemini-companion-names)
+(require 'gemini-companion-part)
+(require 'gemini-companion-record)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+(require 'gemini-companion-windows-at-once)
+
+;;;; Structure
+
+(cl-defstruct (gemini-companion-step
+               (:noinline t)
+               (:constructor gemini-companion-step-make)
+               (:copier gemini-companion-step--copy))
+  "A decision about HUNKS of RECORD, and what it changes in the file.
+KIND is `undone' or `kept', and ON is non-nil if HUNKS are that after the step.
+RECORD is nil for the whole EDIT of a file without a record; for KIND
+`unmarked', when EDIT is of several files; and for KIND `excluded', when HUNKS
+are one `gemini-companion-hunk' of EDIT, a proposal.
+
+BEFORE and AFTER are the bytes of the file before and after the step, or `none'
+without a file; nil means that they are unknown, or that the step does not write
+the file.  TEXTS are the texts of its buffer before and after, a cons, or nil.
+MODES are those of a file to create, and DIRECTORIES those that are created or
+deleted with the file, the innermost first."
+  kind on record hunks edit before after texts modes directories
+  (unlisted nil :documentation "Non-nil if the undo of Emacs does not take it back."))
+
+(defvar gemini-companion-step-decided-functions nil
+  "Functions called when the user has decided something.
+The argument is the step that takes it back.")
+
+(defvar gemini-companion-step-turned-function #'ignore
+  "Function called when the undo of Emacs has taken back a step, or redone it.
+The arguments are the HUNKS of the step, its KIND, and what ON is now.")
+
+(defun gemini-companion-step-file (step)
+  "Return the name of the file of STEP; a remote file has a local copy."
+  (let ((record (gemini-companion-step-record step)))
+    (if record
+        (gemini-companion-changes-path record)
+      (gemini-companion-edit-file (gemini-companion-step-edit step)))))
+
+(defun gemini-companion-step--the-edit (step)
+  "Return the edit of the file of STEP."
+  (let ((record (gemini-companion-step-record step)))
+    (if record
+        (gemini-companion-changes-file-edit record)
+      (gemini-companion-step-edit step))))
+
+(defun gemini-companion-step-name (step &optional plain)
+  "Return the name of the file of STEP for the user.
+For PLAIN, see `gemini-companion-edit-name'."
+  (gemini-companion-edit-name (gemini-companion-step--the-edit step) plain))
+
+(defun gemini-companion-step-back (step)
+  "Return the step that takes back STEP, if it changes the file as expected."
+  (let ((back (gemini-companion-step--copy step))
+        (texts (gemini-companion-step-texts step)))
+    (setf (gemini-companion-step-on back) (not (gemini-companion-step-on step))
+          (gemini-companion-step-before back) (gemini-companion-step-after step)
+          (gemini-companion-step-after back) (gemini-companion-step-before step)
+          (gemini-companion-step-texts back) (and texts (cons (cdr texts) (car texts))))
+    back))
+
+;;;; Whether a step can be done
+
+(defun gemini-companion-step-problem (step)
+  "Return why STEP cannot be done now, a sentence about its file, or nil.
+Nothing has been asked, and nothing changed.  Lines that others have changed
+since are no problem yet."
+  (when (eq 'undone (gemini-companion-step-kind step))
+    (let* ((file (gemini-companion-step-file step))
+           (exists (gemini-companion-text-attributes file))
+           (unsaved (gemini-companion-revert-unsaved file))
+           (before (gemini-companion-step-before step))
+           (why (cond
+                 ((eq 'none before)
+                  (cond (exists "exists again")
+                        ((gemini-companion-names-of-copy file)
+                         "is on another host; ask its CLI to write it again")))
+                 ((null exists) "has been deleted or renamed")
+                 ((gemini-companion-text-unreadable-reason file))
+                 ((eq 'none (gemini-companion-step-after step))
+                  (unless (and (null unsaved)
+                               (equal before (gemini-companion-step--bytes file)))
+                    "has changed since; delete it by hand"))
+                 (unsaved (gemini-companion-revert-blocked-reason unsaved))
+                 (t (gemini-companion-step-unwritable-reason
+                     (gemini-companion-edit-true-name
+                      (gemini-companion-step--the-edit step)))))))
+      (if why
+          (format "%s %s" (gemini-companion-step-name step) why)
+        (and (null unsaved)
+             (gemini-companion-names-unwritable-reason file))))))
+
+(defun gemini-companion-step-unwritable-reason (true-name)
+  "Return why the file with TRUE-NAME cannot be written now, or nil.
+The value is a verb phrase about the file."
+  (let ((edits (gemini-companion-edits-of-file true-name)))
+    (mapc #'gemini-companion-file-state-detect-write edits)
+    (cond ((seq-some #'gemini-companion-edit-open-p edits)
+           "has a proposal that awaits an answer; answer that first")
+          ((seq-some #'gemini-companion-file-state-awaited-p edits)
+           "is still to be written by its CLI; wait for that")
+          ((not (or (gemini-companion-names-of-copy true-name)
+                    (null (gemini-companion-text-attributes true-name))
+                    (let ((file-name-handler-alist nil))
+                      (file-writable-p true-name))))
+           "is read-only"))))
+
+(defun gemini-companion-step--bytes (file)
+  "Return the bytes of FILE, or nil if they cannot be kept."
+  (and (gemini-companion-edit-texts-keepable-p file)
+       (ignore-error file-error
+         (gemini-companion-text-bytes file))))
+
+;;;; Steps from changes
+
+(defun gemini-companion-step-of-changes (record changes hunks on &optional in-file)
+  "Return the step to make CHANGES in the file of RECORD.
+CHANGES are `gemini-companion-lines-change's in its present lines, in order, and
+the file has the old lines of them after the step.  Then HUNKS are undone if ON
+is non-nil, or restored.  Line ends, byte order mark and coding system stay.
+
+If no buffer visits the file, or IN-FILE is non-nil, the lines are those of the
+file; it is visited only if Emacs needs a buffer to read or write it, or to ask."
+  (let ((make (apply-partially #'gemini-companion-step-make
+                               :kind 'undone :on on :record record :hunks hunks))
+        (buffer (gemini-companion-changes-buffer record))
+        (bytes nil))
+    (cond
+     ((gemini-companion-changes-deleted-p record)
+      (funcall make
+               :before 'none
+               :after (gemini-companion-step--bytes-of-lines
+                       record (gemini-companion-lines-without changes []))
+               :modes (gemini-companion-edit-deleted-modes
+                       (gemini-companion-changes-file-edit record))))
+     ((and (or in-file (null buffer))
+           (setq bytes (gemini-companion-step--bytes-with record changes)))
+      (funcall make :before (car bytes) :after (cdr bytes)))
+     (t
+      (let ((text (gemini-companion-text-of-buffer
+                   (or buffer (gemini-companion-revert-visit
+                               (gemini-companion-changes-path record))))))
+        (funcall make :texts (cons text (gemini-companion-lines-undo-in-text
+                                         changes text))))))))
+
+(defun gemini-companion-step--bytes-of-lines (record lines)
+  "Return the bytes of LINES, a vector, in the file of RECORD, which is missing.
+They are those that an edit has found there, or else in the format that the last
+edit has found."
+  (or (seq-some
+       (lambda (edit)
+         (when-let* ((bytes (gemini-companion-edit-bytes-before edit))
+                     ((equal lines (gemini-companion-changes-lines-of-content
+                                    (gemini-companion-edit-content edit)))))
+           bytes))
+       (gemini-companion-changes-file-edits record))
+      (gemini-companion-content-bytes
+       (gemini-companion-content-of-lines
+        lines (gemini-companion-content-format
+               (gemini-companion-edit-content
+                (gemini-companion-changes-file-edit record)))))))
+
+(defun gemini-companion-step--bytes-with (record changes)
+  "Return the bytes of the file of RECORD, and those with CHANGES, a cons.
+Return nil if a buffer is needed."
+  (when-let* ((file (gemini-companion-changes-path record))
+              (seen (gemini-companion-changes-seen record nil))
+              ((or (gemini-companion-names-of-copy file)
+                   (gemini-companion-step--writable-p file)))
+              ((null (find-file-name-handler file 'insert-file-contents)))
+              ((not (stringp (file-locked-p file))))
+              (old (gemini-companion-changes-content-with
+                    record (gemini-companion-text-bytes file)))
+              (text (gemini-companion-content-text old))
+              ((equal old (gemini-companion-content-encoded old text)))
+              ((equal (gemini-companion-changes-seen-lines seen)
+                      (gemini-companion-changes-lines-of-content old)))
+              (new (gemini-companion-content-encoded
+                    old (gemini-companion-lines-undo-in-text changes text)))
+              ((gemini-companion-content-known-p new)))
+    (cons (gemini-companion-content-bytes old) (gemini-companion-content-bytes new))))
+
+;;;; Doing a step
+
+(defun gemini-companion-step-decide (step &optional done)
+  "Do STEP, which the user has decided on, and report that.
+DONE is called with nil or the reason why the file cannot be written.  For this
+and the value, see `gemini-companion-step-do'."
+  (gemini-companion-step-do
+   step (lambda (problem back)
+          (unless problem
+            (run-hook-with-args 'gemini-companion-step-decided-functions back))
+          (when done
+            (funcall done problem)))))
+
+(defun gemini-companion-step-do (step &optional done)
+  "Do STEP, and return the step that takes it back.
+Return nil if that changes nothing.  If STEP is impossible, signal an error and
+change nothing.  DONE is called with nil, and the value, once the file is
+written; a remote file is written later, and if that fails, DONE is called with
+the reason, a sentence."
+  (when-let* ((problem (gemini-companion-step-problem step)))
+    (user-error "%s" problem))
+  (let ((done (or done #'ignore)))
+    (pcase (gemini-companion-step-kind step)
+      ('kept (gemini-companion-step--keep step done))
+      ('excluded (gemini-companion-step--exclude step done))
+      ('unmarked (gemini-companion-step--unmark step done))
+      (_ (gemini-companion-step--change step done)))))
+
+(defun gemini-companion-step--change (step done)
+  "Change the file of STEP.
+For DONE and the value, see `gemini-companion-step-do'."
+  (let* ((file (gemini-companion-step-file step))
+         (buffer (gemini-companion-names-buffer file))
+         (before (gemini-companion-step-before step))
+         (texts (gemini-companion-step-texts step)))
+    (cond
+     ((eq 'none before)
+      (gemini-companion-step--create step)
+      (gemini-companion-step--end step (gemini-companion-step-back step) done))
+     ((and before
+           (null (gemini-companion-revert-unsaved file))
+           (equal before (gemini-companion-step--bytes file)))
+      (gemini-companion-step--write step done))
+     ((and texts buffer (equal (car texts) (gemini-companion-text-of-buffer buffer)))
+      (gemini-companion-step--end step (gemini-companion-step--replace step buffer) done))
+     ((null (gemini-companion-step-record step))
+      (user-error "%s has changed since" (gemini-companion-step-name step)))
+     (t (gemini-companion-step--by-lines step done)))))
+
+(defun gemini-companion-step--end (step back done)
+  "Record what STEP has decided, and return BACK, which takes it back.
+For DONE, see `gemini-companion-step-do'."
+  (let ((record (gemini-companion-step-record step))
+        (on (gemini-companion-step-on step))
+        (edit (gemini-companion-step-edit step)))
+    (if record
+        (gemini-companion-changes-set-undone
+         record (gemini-companion-step-hunks step) on)
+      (gemini-companion-file-state-set-reverted
+       edit (cond ((not on) 'written)
+                  ((eq 'none (gemini-companion-step-after step)) 'deleted)
+                  (t 'reverted))
+       (and on (ignore-errors (gemini-companion-edit-hunks edit))))))
+  (funcall done nil back)
+  back)
+
+;;;; Bytes
+
+(defun gemini-companion-step--write (step done)
+  "Write the bytes of STEP to its file, or delete it; the buffer follows.
+The file has the bytes from before STEP.  For DONE and the value, see
+`gemini-companion-step-do'."
+  (let* ((file (gemini-companion-step-file step))
+         (before (gemini-companion-step-before step))
+         (after (gemini-companion-step-after step))
+         (deletes (eq 'none after))
+         (back (gemini-companion-step-back step))
+         (end (lambda ()
+                (if deletes
+                    (gemini-companion-step--kill-buffer file)
+                  (gemini-companion-revert-now file)
+                  (gemini-companion-step--push-entry-in-buffer step))
+                (gemini-companion-step--end step back done))))
+    (setf (gemini-companion-step-texts back) nil)
+    (when deletes
+      (setf (gemini-companion-step-modes back) (file-modes file)))
+    (cond ((gemini-companion-names-of-copy file)
+           (gemini-companion-step--write-there file before (and (not deletes) after)
+                                               end done))
+          (deletes
+           (setf (gemini-companion-step-directories back)
+                 (gemini-companion-step--delete
+                  file (gemini-companion-step-directories step)))
+           (funcall end))
+          (t
+           (gemini-companion-step--write-here step file before after)
+           (funcall end)))
+    back))
+
+(defun gemini-companion-step--write-here (step file before after)
+  "Write AFTER to the local FILE of STEP, which has BEFORE; both are bytes."
+  ;; With a buffer older than the file, Emacs would ask whether to write.
+  (gemini-companion-revert-now file)
+  (condition-case err
+      (unwind-protect
+          (gemini-companion-watch-writing file
+            (gemini-companion-text-rewrite file before after))
+        ;; The file has a new time even if the old text was restored.
+        (gemini-companion-revert-now file))
+    (file-error
+     (user-error "%s cannot be written (%s)" (gemini-companion-step-name step)
+                 (error-message-string err)))))
+
+(defun gemini-companion-step--write-there (file before after end done)
+  "Start to write AFTER to the remote file with the copy FILE, which has BEFORE.
+If AFTER is nil, delete it.  END is called once it is written, or else DONE with
+nil and the reason.  What is decided then belongs to the decision made now."
+  (gemini-companion-watch-detect file)
+  (gemini-companion-watch-wrote file after)
+  (let ((functions gemini-companion-step-decided-functions))
+    (gemini-companion-names-write
+     file before after
+     (lambda (problem)
+       (let ((gemini-companion-step-decided-functions functions))
+         (if problem
+             (funcall done problem nil)
+           (funcall end)))))))
+
+;;;; Buffers
+
+(defun gemini-companion-step--writable-p (file)
+  "Return non-nil if FILE is not remote, and its bytes can be written."
+  (and (null (gemini-companion-names-of-copy file))
+       (gemini-companion-edit-texts-keepable-p file)
+       (let ((file-name-handler-alist nil))
+         (file-writable-p file))))
+
+(defun gemini-companion-step--file-here ()
+  "Return the file of the current buffer, if a step may write it, or nil.
+Return nil for a remote file."
+  (let ((file (gemini-companion-names-file)))
+    (and file
+         (gemini-companion-step--writable-p file)
+         file)))
+
+(defun gemini-companion-step--same-bytes ()
+  "Return the bytes of the file of the current buffer, if these are its text.
+Return nil also if the file is not to be written."
+  (when-let* ((file (gemini-companion-step--file-here))
+              (bytes (ignore-error file-error
+                       (gemini-companion-text-bytes file)))
+              ((equal bytes (gemini-companion-revert-encoded))))
+    bytes))
+
+(defun gemini-companion-step--saved-bytes ()
+  "Return the bytes of the file of the current buffer, if these are its text.
+Return nil if the buffer has unsaved text, or the file is not to be written."
+  (and (not (buffer-modified-p))
+       (gemini-companion-step--same-bytes)))
+
+(defun gemini-companion-step--save (old)
+  "Write the current buffer to its file, whose bytes are OLD, without hooks.
+Return the bytes that were written, or nil if that is impossible; the buffer has
+unsaved text then."
+  (when-let* ((file (gemini-companion-step--file-here))
+              (bytes (gemini-companion-revert-encoded)))
+    (condition-case nil
+        (progn
+          (gemini-companion-watch-writing file
+            (gemini-companion-text-rewrite file old bytes))
+          (set-visited-file-modtime)
+          (when (car buffer-file-coding-system-explicit)
+            (setq buffer-file-coding-system-explicit
+                  (cons buffer-file-coding-system
+                        (cdr buffer-file-coding-system-explicit))))
+          (set-buffer-modified-p nil)
+          bytes)
+      ;; The disk may be full, or the file has changed meanwhile.
+      (file-error nil))))
+
+(defun gemini-companion-step--mark-saved ()
+  "Mark the text of the current buffer as saved if its file has that text."
+  (when (and (buffer-modified-p)
+             (verify-visited-file-modtime)
+             (gemini-companion-step--same-bytes))
+    (set-buffer-modified-p nil)))
+
+(defun gemini-companion-step--replace (step buffer)
+  "Give BUFFER the text after STEP, and return the step that takes that back.
+If BUFFER has no unsaved text, write the file."
+  (with-current-buffer buffer
+    (gemini-companion-revert-lock)
+    (undo-boundary)
+    (let* ((group (prepare-change-group))
+           (old (gemini-companion-step--saved-bytes))
+           (text (gemini-companion-text-of-buffer buffer))
+           (new nil)
+           (back (gemini-companion-step-back step)))
+      (activate-change-group group)
+      (gemini-companion-revert-replace-text (cdr (gemini-companion-step-texts step)))
+      (setq new (and old (gemini-companion-step--save old)))
+      (gemini-companion-step--mark-saved)
+      (gemini-companion-step--push-entry step old new)
+      (accept-change-group group)
+      ;; A single undo takes back the text and the decision.
+      (undo-amalgamate-change-group group)
+      (undo-boundary)
+      (setf (gemini-companion-step-texts back)
+            (cons (gemini-companion-text-of-buffer buffer) text)
+            (gemini-companion-step-before back) new
+            (gemini-companion-step-after back) (and new old))
+      back)))
+
+;;;; Lines
+
+(defun gemini-companion-step--by-lines (step done)
+  "Do STEP by the lines of its hunks: others have changed the file since.
+Signal an error if they have written in the place of these lines.  For DONE and
+the value, see `gemini-companion-step-do'."
+  (let* ((record (gemini-companion-step-record step))
+         (hunks (gemini-companion-step-hunks step))
+         (on (gemini-companion-step-on step))
+         (file (gemini-companion-changes-path record))
+         (buffer (gemini-companion-changes-buffer record))
+         (seen (or (gemini-companion-changes-seen record buffer)
+                   (user-error "%s cannot be read" (gemini-companion-step-name step))))
+         (look (gemini-companion-changes-seen-look seen))
+         (changes (if on
+                      (gemini-companion-record-without look hunks)
+                    (gemini-companion-record-with look hunks)))
+         (conflict (gemini-companion-record-conflict look hunks (not on))))
+    (when (and (gemini-companion-names-of-copy file) (null buffer))
+      (user-error "%s is on another host and has changed since; visit it first"
+                  (gemini-companion-step-name step)))
+    (when (or changes
+              (seq-some (lambda (hunk)
+                          (not (eq (null on)
+                                   (null (gemini-companion-record-hunk-undone hunk)))))
+                        hunks))
+      (when conflict
+        (user-error "%s: line %d has changed since; %s"
+                    (gemini-companion-step-name step) (1+ conflict)
+                    (if on "not undone" "not restored")))
+      (gemini-companion-changes-set-visited buffer changes)
+      (let ((step (gemini-companion-step-of-changes record changes hunks on)))
+        (gemini-companion-step--change step done)))))
+
+;;;; Files that are deleted and created
+
+(defun gemini-companion-step--create (step)
+  "Create the file of STEP with its directories."
+  (let* ((file (gemini-companion-step-file step))
+         (name (file-truename file)))
+    (setf (gemini-companion-step-directories step)
+          (seq-union (gemini-companion-edit-directories-to-make name)
+                     (gemini-companion-step-directories step)))
+    (make-directory (file-name-directory name) t)
+    (gemini-companion-watch-writing file
+      (gemini-companion-text-write file (gemini-companion-step-after step))
+      (set-file-modes file (gemini-companion-step-modes step)))
+    (gemini-companion-revert file)))
+
+(defun gemini-companion-step--kill-buffer (file)
+  "Kill the buffer of FILE, which was deleted, unless it has unsaved text."
+  (when-let* ((buffer (gemini-companion-names-buffer file))
+              ((not (buffer-modified-p buffer))))
+    (gemini-companion-windows-at-once
+      (kill-buffer buffer))))
+
+(defun gemini-companion-step--delete (file directories)
+  "Delete the local FILE, and those of DIRECTORIES above it that are empty.
+Return the directories that were deleted."
+  (let* ((name (file-truename file))
+         (directory (file-name-directory name))
+         (deleted nil))
+    (gemini-companion-watch-writing file
+      (delete-file name 'trash))
+    (while (and (member directory directories)
+                (directory-empty-p directory)
+                (not (gemini-companion-step--used-p directory file))
+                (ignore-error file-error
+                  (delete-directory directory)
+                  t))
+      (push directory deleted)
+      (let ((parent (file-name-directory (directory-file-name directory))))
+        ;; Without its directory, a buffer can start no program.
+        (when (gemini-companion-step--below-p directory)
+          (setq default-directory parent))
+        (setq directory parent)))
+    (nreverse deleted)))
+
+(defun gemini-companion-step--used-p (directory file)
+  "Return non-nil if a buffer has a directory at or below DIRECTORY.
+Buffers of reviews, the buffer of FILE and the current one do not count."
+  (let ((others (list (current-buffer) (gemini-companion-names-buffer file))))
+    (seq-some (lambda (buffer)
+                (unless (memq buffer others)
+                  (with-current-buffer buffer
+                    (and (null gemini-companion-edit-here)
+                         (gemini-companion-step--below-p directory)))))
+              (buffer-list))))
+
+(defun gemini-companion-step--below-p (directory)
+  "Return non-nil if the directory of the current buffer is at or below DIRECTORY."
+  (and default-directory
+       (let ((file-name-handler-alist nil))
+         (string-prefix-p directory (expand-file-name default-directory)))))
+
+;;;; Keeping, and excluding
+
+(defun gemini-companion-step-keep-changes (record changes)
+  "Keep CHANGES of RECORD, some of those of the last update.
+Return the changes that are left.  Undoing in the buffer of the file makes them
+changes again."
+  (gemini-companion-step-decide
+   (gemini-companion-step-make
+    :kind 'kept :on t :record record
+    :hunks (seq-mapcat #'gemini-companion-record-change-hunks changes)))
+  (gemini-companion-changes-file-known record))
+
+(defun gemini-companion-step-unkeep-change (record decided)
+  "Make DECIDED, which is kept, a change of RECORD that is left again.
+Return nil if it was accepted before it was written: then it stays kept."
+  (gemini-companion-step-decide
+   (gemini-companion-step-make
+    :kind 'kept :on nil :record record
+    :hunks (gemini-companion-record-change-hunks decided))))
+
+(defun gemini-companion-step--keep (step done)
+  "Set whether the hunks of STEP are kept; return the step that takes it back.
+Return nil if they already are.  Hunks that were accepted stay.  For DONE, see
+`gemini-companion-step-do'."
+  (let* ((record (gemini-companion-step-record step))
+         (on (and (gemini-companion-step-on step) t))
+         (unlisted (gemini-companion-step-unlisted step))
+         (hunks (seq-remove
+                 (lambda (hunk)
+                   (let ((reviewed (gemini-companion-record-hunk-reviewed hunk)))
+                     (or (eq t reviewed) (eq on (and reviewed t)))))
+                 (gemini-companion-step-hunks step))))
+    (when hunks
+      (let ((step (gemini-companion-step-make :kind 'kept :on on :record record
+                                              :hunks hunks :unlisted unlisted)))
+        (gemini-companion-changes-flag-kept record hunks on)
+        (when-let* (((null unlisted))
+                    (buffer (gemini-companion-changes-buffer record)))
+          (with-current-buffer buffer
+            (undo-boundary)
+            (gemini-companion-step--push-entry step)
+            (undo-boundary)))
+        (gemini-companion-changes-update record)
+        (let ((back (gemini-companion-step-back step)))
+          (funcall done nil back)
+          back)))))
+
+(defun gemini-companion-step--unmark (step done)
+  "Undo the edit of STEP, of several files without marks, or restore it.
+If no file can be changed, signal an error.  For DONE and the value, see
+`gemini-companion-step-do'."
+  (pcase-let* ((edit (gemini-companion-step-edit step))
+               (on (gemini-companion-step-on step))
+               (back (gemini-companion-step-back step))
+               (`(,count ,problems)
+                (gemini-companion-unmarked-set-undone
+                 (gemini-companion-edit-unmarked edit) on))
+               (problems (if (nthcdr 3 problems)
+                             (append (seq-take problems 3)
+                                     (list (format "and %d more"
+                                                   (- (length problems) 3))))
+                           problems)))
+    (when (= 0 count)
+      (user-error "Nothing changed: %s" (string-join problems "; ")))
+    (gemini-companion-file-state-set-reverted edit (if on 'reverted 'written))
+    (message (concat (if on "Undid " "Restored ")
+                     (ngettext "%d file" "%d files" count) "%s")
+             count (mapconcat (apply-partially #'concat "; ") problems ""))
+    (funcall done nil back)
+    back))
+
+(defun gemini-companion-step--exclude (step done)
+  "Exclude the hunk of STEP from its proposal, or restore it.
+For DONE and the value, see `gemini-companion-step-do'."
+  (let* ((edit (gemini-companion-step-edit step))
+         (hunk (car (gemini-companion-step-hunks step)))
+         (name (gemini-companion-edit-name edit)))
+    (unless (gemini-companion-edit-open-p edit)
+      (user-error "The answer to %s was sent and cannot be taken back" name))
+    (unless (member hunk (gemini-companion-edit-hunks edit))
+      (user-error "The proposal of %s has changed since" name))
+    (unless (eq (null (gemini-companion-step-on step))
+                (null (member hunk (gemini-companion-hunk-excluded
+                                    (gemini-companion-edit-proposal-buffer edit)))))
+      (gemini-companion-edit-hunks-toggle edit hunk)
+      (let ((back (gemini-companion-step-back step)))
+        (funcall done nil back)
+        back))))
+
+;;;; The undo of Emacs
+
+(defvar gemini-companion-step--turned nil
+  "What Emacs has undone or redone since the last command, the last step first.
+An element is a list of a buffer, and the hashes of the bytes that its file must
+have before the step and gets by the step.")
+
+(defun gemini-companion-step--push-entry-in-buffer (step)
+  "Record STEP, which has written its file, in the undo list of its buffer."
+  (when-let* ((record (gemini-companion-step-record step))
+              (buffer (gemini-companion-changes-buffer record)))
+    (with-current-buffer buffer
+      (gemini-companion-step--push-entry step (gemini-companion-step-before step)
+                                         (gemini-companion-step-after step))
+      (undo-boundary))))
+
+(defun gemini-companion-step--push-entry (step &optional before after)
+  "Record STEP, which was done, in the undo list of the current buffer.
+An undo of Emacs then takes the decision back, and a redo makes it again.
+BEFORE and AFTER are the bytes of the file before and after STEP, or nil if
+it has not written the file."
+  (when (listp buffer-undo-list)
+    (when (eq 'undone (gemini-companion-step-kind step))
+      ;; The entry must follow the change of the text without a boundary between them.
+      (while (and buffer-undo-list (null (car buffer-undo-list)))
+        (pop buffer-undo-list)))
+    (let ((written (and before after)))
+      (push (list 'apply #'gemini-companion-step--turn
+                  (gemini-companion-step-record step)
+                  (gemini-companion-step-hunks step)
+                  (gemini-companion-step-kind step)
+                  (not (gemini-companion-step-on step))
+                  (and written (secure-hash 'sha1 after))
+                  (and written (secure-hash 'sha1 before)))
+            buffer-undo-list))))
+
+(defun gemini-companion-step--turn (record hunks kind on from to)
+  "Record that Emacs has taken back a step, or has redone it.
+HUNKS of RECORD are what KIND says if ON is non-nil.  FROM and TO are hashes of
+the bytes that the file must have before that and gets by it, or nil.  The undo
+of Emacs calls this: the file is written after the command."
+  ;; The text comes next.  If some of it was hidden, Emacs would stop there.
+  (widen)
+  (push (list 'apply #'gemini-companion-step--turn record hunks kind (not on) to from)
+        buffer-undo-list)
+  (if (eq kind 'kept)
+      (progn (gemini-companion-changes-flag-kept record hunks on)
+             (gemini-companion-changes-update record))
+    (gemini-companion-changes-flag-undone record hunks on))
+  (funcall gemini-companion-step-turned-function hunks kind on)
+  (when from
+    (push (list (current-buffer) from to) gemini-companion-step--turned)
+    (add-hook 'post-command-hook #'gemini-companion-step-write-turned)))
+
+(defun gemini-companion-step-write-turned ()
+  "Write the files of the buffers in which Emacs has undone or redone a step.
+This runs after a command.  Write a file only if the buffer has the text from
+before the step, and the file still has the bytes that the step has written."
+  (remove-hook 'post-command-hook #'gemini-companion-step-write-turned)
+  (let ((all (nreverse gemini-companion-step--turned)))
+    (setq gemini-companion-step--turned nil)
+    (pcase-dolist (`(,buffer . ,steps) (seq-group-by #'car all))
+      (when (buffer-live-p buffer)
+        (gemini-companion-log-guarded "Writing an undo"
+          (with-current-buffer buffer
+            (gemini-companion-step--write-turned-here (nth 1 (car steps))
+                                                      (nth 2 (car (last steps))))))))))
+
+(defun gemini-companion-step--write-turned-here (from to)
+  "Write the current buffer to its file, if these have the hashes TO and FROM."
+  (when-let* ((file (gemini-companion-step--file-here))
+              (old (ignore-error file-error
+                     (gemini-companion-text-bytes file)))
+              (bytes (gemini-companion-revert-encoded)))
+    (when (equal to (secure-hash 'sha1 bytes))
+      (unless (and (equal from (secure-hash 'sha1 old))
+                   (gemini-companion-step--save old))
+        (message "%s is not saved; it has changed since"
+                 (gemini-companion-label-file file)))
+      (gemini-companion-changes-update-buffer))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop :after ((_part (eql 'changes)))
+  "Stop writing files after an undo of Emacs."
+  (setq gemini-companion-step--turned nil)
+  (remove-hook 'post-command-hook #'gemini-companion-step-write-turned))
+
+(provide 'gemini-companion-step)
+;;; gemini-companion-step.el ends here

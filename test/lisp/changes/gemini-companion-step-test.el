@@ -1,0 +1,104 @@
+;;; gemini-companion-step-test.el --- Tests of what a decision changes in a file  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-changes-test-helper)
+(require 'gemini-companion-decision)
+(require 'gemini-companion-step)
+
+(defmacro gemini-companion-step-test-with (files &rest body)
+  "Run BODY in a directory with FILES, whose changes are recorded."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-changes ,files
+     (unwind-protect (progn ,@body)
+       (gemini-companion-part-stop 'decision))))
+
+(ert-deftest gemini-companion-step-takes-back-and-redoes-in-file-and-buffer ()
+  (dolist (where '(file buffer unsaved))
+    (ert-info ((format "%s" where))
+      (gemini-companion-step-test-with `(("a" ,gemini-companion-test-lines))
+        (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+        (let* ((record (car (gemini-companion-changes-files)))
+               (buffer (and (not (eq where 'file)) (find-file-noselect "a")))
+               (texts (lambda ()
+                        (list (gemini-companion-test-file-text "a")
+                              (and buffer
+                                   (with-current-buffer buffer (buffer-string))))))
+               (before nil)
+               (after nil))
+          (when (eq where 'unsaved)
+            (with-current-buffer buffer
+              (insert "mine\n")))
+          (setq before (funcall texts))
+          (let* ((changes (gemini-companion-changes-update record))
+                 (step (gemini-companion-step-of-changes
+                        record (list (car changes))
+                        (gemini-companion-record-change-hunks (car changes)) t))
+                 (back (gemini-companion-step-do step)))
+            (setq after (funcall texts))
+            (should (equal (not (eq where 'unsaved))
+                           (string-prefix-p "1\n2\n" (car after))))
+            (should (eql 1 (gemini-companion-test-left)))
+            (dotimes (_ 2)
+              (setq step (gemini-companion-step-do back))
+              (should (equal before (funcall texts)))
+              (should (eql 2 (gemini-companion-test-left)))
+              (setq back (gemini-companion-step-do step))
+              (should (equal after (funcall texts)))
+              (should (eql 1 (gemini-companion-test-left)))))
+          (when buffer
+            (with-current-buffer buffer
+              (should (eq (eq where 'unsaved) (buffer-modified-p)))
+              (set-buffer-modified-p nil))))))))
+
+;; The file was gone for good.
+(ert-deftest gemini-companion-step-creates-again-what-the-walk-has-deleted ()
+  (gemini-companion-step-test-with '(("a" "1\n"))
+    (gemini-companion-test-writes "d/new" "x\n" session)
+    (set-file-modes "d/new" #o750)
+    (gemini-companion-test-writes "a" "one\n" session)
+    (find-file "d/new")
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-walk 'gemini-companion-next-change "u"))
+    (should-not (file-exists-p (expand-file-name "d" directory)))
+    (gemini-companion-test-walk 'gemini-companion-restore-change)
+    (should (equal "x\n" (gemini-companion-test-file-text
+                          (expand-file-name "d/new" directory))))
+    (should (= #o750 (file-modes (expand-file-name "d/new" directory))))
+    (should (eql 2 (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-step-names-what-is-impossible-before-the-rest-is-done ()
+  (dolist (answer '(nil t))
+    (gemini-companion-step-test-with '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
+      (dolist (file '("a" "b" "c"))
+        (gemini-companion-test-writes file "one\n" session))
+      (gemini-companion-test-open "b" "two\n" 7 session)
+      (let ((asked nil)
+            (texts (lambda () (mapcar #'gemini-companion-test-file-text '("a" "b" "c")))))
+        (cl-letf (((symbol-function 'y-or-n-p)
+                   (lambda (prompt) (push prompt asked) answer)))
+          (ignore-error user-error
+            (gemini-companion-decision-with "undo"
+              (gemini-companion-walk-undo-groups
+               (mapcar (lambda (record)
+                         (cons record (gemini-companion-changes-update record)))
+                       (gemini-companion-changes-files)))))
+          (should (equal '("2 of 3 files; b has a proposal that awaits an answer; \
+answer that first; undo the rest? ")
+                         asked))
+          (should (equal (if answer '("1\n" "one\n" "1\n") '("one\n" "one\n" "one\n"))
+                         (funcall texts)))
+          (when answer
+            ;; It is one decision.  Of one that is taken back, the same is asked.
+            (gemini-companion-test-open "a" "two\n" 8 session)
+            (setq asked nil)
+            (gemini-companion-decision-undo)
+            (should (equal '("1 of 2 files of undo; a has a proposal that awaits an \
+answer; answer that first; do that? ")
+                           asked))
+            (should (equal '("1\n" "one\n" "one\n") (funcall texts)))))))))
+
+(provide 'gemini-companion-step-test)
+;;; gemini-companion-step-test.el ends here
