@@ -248,9 +248,24 @@ ENTRY is a row of `gemini-companion-commands'."
     map)
   "Keymap for the mouse on the text in the mode line.")
 
+(defvar gemini-companion--lighter nil
+  "A cons of what the last mode line was computed for, and of that mode line.")
+
 (defun gemini-companion-lighter ()
   "Return the mode line construct.
 See the Info node `(gemini-companion)The mode line'."
+  ;; Each window asks for it at each redisplay.
+  (let ((key (list gemini-companion-part-lighter-version
+                   (eq (current-buffer) gemini-companion-part-lighter-buffer)
+                   (gemini-companion-server-ready-p)
+                   (gemini-companion-install-running-p))))
+    (unless (equal key (car gemini-companion--lighter))
+      (setq gemini-companion--lighter
+            (cons key (gemini-companion--make-lighter))))
+    (cdr gemini-companion--lighter)))
+
+(defun gemini-companion--make-lighter ()
+  "Return the mode line construct for the current buffer."
   (let ((elements (gemini-companion--lighter-elements)))
     `(:propertize
       ,(gemini-companion--lighter-text (mapcar #'car elements))
@@ -428,7 +443,7 @@ For HOW, see `gemini-companion-part-ready'."
                     "if the CLI reports a disconnection")))
        (message "gemini-companion server crashed and was restarted%s"
                 (if remedy (concat "; " remedy) "")))))
-  (force-mode-line-update t))
+  (gemini-companion-part-update-lighter))
 
 (defun gemini-companion--ended (reason)
   "Turn the mode off, as the server cannot run, and display REASON as a warning."
@@ -436,7 +451,7 @@ For HOW, see `gemini-companion-part-ready'."
         gemini-companion-server-problem reason)
   (gemini-companion--turn-off 'dismissed)
   (run-hooks 'gemini-companion-mode-hook)
-  (force-mode-line-update t)
+  (gemini-companion-part-update-lighter)
   (display-warning 'gemini-companion reason :error))
 
 ;;;; Installation

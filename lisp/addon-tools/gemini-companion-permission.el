@@ -259,7 +259,7 @@ whose ID is made of the process."
           (remq permission gemini-companion-permission--open))
     (gemini-companion-request-notify permission 'closed)
     (gemini-companion-permission-closed permission)
-    (force-mode-line-update t)
+    (gemini-companion-part-update-lighter)
     (push permission gemini-companion-permission--ended)
     (gemini-companion-permission--close-left)))
 

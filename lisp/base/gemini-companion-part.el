@@ -152,6 +152,9 @@ space, and a line of the tooltip, or a function that returns that line."
 (defvar gemini-companion-part-lighter-version 0
   "A number that is greater whenever an element of the mode line may differ.")
 
+(defvar gemini-companion-part-lighter-buffer nil
+  "The buffer in which the mode line has an element that others do not have.")
+
 (defun gemini-companion-part-update-lighter ()
   "Compute the elements of the mode line again, as one of them may differ."
   (setq gemini-companion-part-lighter-version

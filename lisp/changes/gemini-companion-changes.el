@@ -528,7 +528,7 @@ Also set which edits of RECORD are undone, and call
       (when wanted
         (gemini-companion-changes--set-states record buffer)))
     (run-hook-with-args 'gemini-companion-changes-functions record buffer)
-    (force-mode-line-update t)
+    (gemini-companion-part-update-lighter)
     (gemini-companion-changes-file-known record)))
 
 (defun gemini-companion-changes--current (record buffer)

@@ -104,8 +104,8 @@ is non-nil and BODY fails, what it has done is taken back."
         (funcall record)))))
 
 (defun gemini-companion-decision--put-back (steps)
-  "Take back what was done before a later step has failed, by STEPS.
-Return those for which that is impossible."
+  "Take back what was done before a later step has failed.
+Return those of STEPS, which do that, for which it is impossible."
   (let ((inhibit-quit t))
     (seq-filter (lambda (step)
                   (condition-case nil

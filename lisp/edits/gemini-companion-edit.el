@@ -400,7 +400,7 @@ Signal a `user-error' if not."
   "Call the functions for EVENT of EDIT, including the hooks of the user.
 For the events, see `gemini-companion-edit-functions'.  First, update the
 views that display EDIT."
-  (force-mode-line-update t)
+  (gemini-companion-part-update-lighter)
   (dolist (view (list (gemini-companion-edit-view edit)
                       gemini-companion-edits-view))
     (gemini-companion-log-guarded "Updating a review"

@@ -92,7 +92,7 @@ changes of a file, the values alists of (SESSION . NUMBER).")
                      ('waiting (and request
                                     (gemini-companion-request-notice request)))
                      ('ready (gemini-companion-notify--summary session)))))
-        (force-mode-line-update t)
+        (gemini-companion-part-update-lighter)
         (gemini-companion-notify--send-unseen session text)))))
 
 (defun gemini-companion-notify--follow-request (request event)

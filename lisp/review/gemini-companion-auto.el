@@ -15,6 +15,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-roots)
@@ -224,7 +225,7 @@ review, or the only connected CLI; if there are several, ask for one."
                       "; open reviews remain"
                     ""))))
   (gemini-companion-view-follow gemini-companion-edits-view 'changed)
-  (force-mode-line-update t))
+  (gemini-companion-part-update-lighter))
 
 (provide 'gemini-companion-auto)
 ;;; gemini-companion-auto.el ends here

@@ -273,7 +273,7 @@ installation is in progress."
            :ways (gemini-companion-install--ways directory)
            :end end)))
   ;; The mode line shows that.
-  (force-mode-line-update t)
+  (gemini-companion-part-update-lighter)
   (gemini-companion-install--try gemini-companion-install--job))
 
 (defun gemini-companion-install--try (job)

@@ -18,6 +18,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-part)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -177,7 +178,7 @@ Requests of one rank are in the order of their age."
   "Call the functions about REQUEST after EVENT.
 For events, see `gemini-companion-request-functions'.  The owner of REQUEST
 calls this once `gemini-companion-requests' is up to date."
-  (force-mode-line-update t)
+  (gemini-companion-part-update-lighter)
   (run-hook-wrapped 'gemini-companion-request-functions
                     #'gemini-companion-text-call request event))
 

@@ -27,6 +27,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-names)
+(require 'gemini-companion-part)
 (require 'map)
 
 ;;;; State
@@ -252,7 +253,7 @@ started for a CLI is always controlled by that CLI."
   (let ((previous (gemini-companion-sessions)))
     (setq gemini-companion-session--all sessions)
     (run-hook-with-args 'gemini-companion-session-changed-functions previous)
-    (force-mode-line-update t)
+    (gemini-companion-part-update-lighter)
     t))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))

@@ -263,6 +263,7 @@ timer would report the buffer before it is killed."
         gemini-companion-context--seen (gemini-companion-context--location-make)
         gemini-companion-context--basis nil
         gemini-companion-context--active nil
+        gemini-companion-part-lighter-buffer nil
         gemini-companion-context--active-file nil
         gemini-companion-context--sent nil)
   (gemini-companion-roots-forget))
@@ -411,9 +412,12 @@ Compute them again only if the files or terminals may have changed."
                                     (unless gemini-companion-context-paused
                                       (gemini-companion-context-snapshot)))
       ;; The mode line shows whether the file is shared.
-      (when (buffer-live-p gemini-companion-context--active)
-        (with-current-buffer gemini-companion-context--active
-          (force-mode-line-update))))))
+      (let ((hidden (and (not (seq-some (lambda (file) (plist-get file :active))
+                                        (gemini-companion-shared)))
+                         gemini-companion-context--active)))
+        (unless (eq hidden gemini-companion-part-lighter-buffer)
+          (setq gemini-companion-part-lighter-buffer hidden)
+          (gemini-companion-part-update-lighter))))))
 
 (defun gemini-companion-shared ()
   "Return the files that are shared with the CLIs, or nil.
@@ -460,10 +464,8 @@ ignore files when it starts."
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'context)))
   "Return the text and tooltip of sharing for the mode line, or nil."
   (cond (gemini-companion-context-paused '("paused " . "Sharing is paused"))
-        ((and (eq (current-buffer) gemini-companion-context--active)
-              (assq 'context-update gemini-companion-context--sent)
-              (not (seq-some (lambda (file) (plist-get file :active))
-                             (gemini-companion-shared))))
+        ((and (eq (current-buffer) gemini-companion-part-lighter-buffer)
+              (assq 'context-update gemini-companion-context--sent))
          '("hidden " . "This file is not shared"))))
 
 ;;;; Commands
@@ -477,7 +479,7 @@ connected, and reviews are displayed as usual."
   (gemini-companion-context--send)
   (when gemini-companion-context-paused
     (run-hooks 'gemini-companion-context-pause-hook))
-  (force-mode-line-update t)
+  (gemini-companion-part-update-lighter)
   (message "%s" (if gemini-companion-context-paused
                     (substitute-command-keys
                      "Sharing paused; \\[gemini-companion-pause] resumes it")
