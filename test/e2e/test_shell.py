@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the shell commands of real CLIs write is recorded, and can be undone."""
 
+import json
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.emacs import Emacs, lisp
@@ -42,6 +46,21 @@ def repository(world: World) -> None:
     world.file(".env", "OLD\n")
     git(world, "add", "-A")
     git(world, "commit", "-qm", "x")
+
+
+def hook(world: World, client: str, option: str, **event: Any) -> None:
+    """Run the hook of ``client`` for ``event``, as it does."""
+    bridge = next(world.scratch.home.glob(".emacs.d/*/extension/__main__.py"))
+    given = {"cwd": str(world.project), "session_id": "s", **event}
+    subprocess.run(
+        [world.tools.python, "-ESs", str(bridge), client, option],
+        cwd=world.project,
+        env=world.scratch.environment,
+        input=json.dumps(given),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
 
 
 def edits(emacs: Emacs) -> list[str]:
@@ -240,3 +259,71 @@ def test_turn_of_commands_only_is_undone_by_keys(world: World) -> None:
     emacs.keys("C-/")
     emacs.wait_for("Taken back")
     assert contents(world) == after
+
+
+# The CLI waits for a hook for a minute at most.
+SOON = 30
+
+
+def around(world: World, begins: bool) -> None:
+    """Run the hook before or after a command, which must end soon."""
+    began = time.monotonic()
+    event, option = ("BeforeTool", "--call") if begins else ("AfterTool", "--hook")
+    call = {"tool_name": "run_shell_command", "tool_input": {"command": "make"}}
+    hook(world, "gemini", option, hook_event_name=event, **call)
+    assert time.monotonic() - began < SOON
+
+
+def writes(world: World, emacs: Emacs, text: str) -> None:
+    """Let a command write TEXT to a file, which is recorded."""
+    around(world, begins=True)
+    (world.project / "b.txt").write_text(text)
+    around(world, begins=False)
+    emacs.holds(f"""(equal {lisp(text)} (gemini-companion-edit-after
+                                         (car (last (gemini-companion-edits)))))""")
+
+
+def test_cli_goes_on_if_emacs_hangs_or_the_server_is_killed(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link(world, emacs)
+    repository(world)
+    writes(world, emacs, "1\n")
+    os.kill(emacs.pid, signal.SIGSTOP)
+    try:
+        around(world, begins=True)
+        around(world, begins=False)
+    finally:
+        os.kill(emacs.pid, signal.SIGCONT)
+    writes(world, emacs, "2\n")
+    around(world, begins=True)
+    info = "(plist-get (gemini-companion-server-info) :pid)"
+    server = emacs.value(info)
+    os.kill(server, signal.SIGKILL)
+    around(world, begins=False)
+    eventually(lambda: emacs.value(info) not in (None, server), "a new server")
+    writes(world, emacs, "3\n")
+
+
+def test_cli_goes_on_if_git_hangs(world: World) -> None:
+    programs = world.scratch.root / "programs"
+    programs.mkdir()
+    hangs = programs / "hangs"
+    path = f"{programs}:{world.scratch.environment['PATH']}"
+    fake = programs / "git"
+    fake.write_text(
+        f"""#!/bin/sh
+[ ! -e {hangs} ] || {{ touch {hangs}.now; sleep 100; }}
+PATH={world.scratch.environment["PATH"]} exec git "$@"
+"""
+    )
+    fake.chmod(0o755)
+    emacs = world.emacs(
+        world.file("a.txt", "a\n"), extra=f'(setenv "PATH" {lisp(path)})'
+    )
+    link(world, emacs)
+    repository(world)
+    writes(world, emacs, "1\n")
+    hangs.touch()
+    around(world, begins=True)
+    around(world, begins=False)
+    assert programs.joinpath("hangs.now").exists()

@@ -5,7 +5,6 @@ The hooks are run as the CLIs run them; the server and Emacs are real.  GC_SHELL
 sets the number of turns, and GC_SHELL_SEED repeats the choices of a run.
 """
 
-import json
 import os
 import random
 import subprocess
@@ -16,7 +15,7 @@ from typing import Any
 
 from harness.emacs import Emacs, lisp
 from harness.world import World
-from test_shell import git
+from test_shell import git, hook
 from test_tools import link
 
 SECRET = "SECRET"
@@ -71,19 +70,9 @@ class Turns:
         self.project = world.project
         self.numbers = count()
         self.log: list[str] = []
-        self.bridge = next(world.scratch.home.glob(".emacs.d/*/extension/__main__.py"))
 
     def hook(self, client: str, option: str, **event: Any) -> None:
-        """Run the hook of ``client`` for ``event``, as it does."""
-        subprocess.run(
-            [self.world.tools.python, "-ESs", str(self.bridge), client, option],
-            cwd=self.project,
-            env=self.world.scratch.environment,
-            input=json.dumps({"cwd": str(self.project), "session_id": "s", **event}),
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        hook(self.world, client, option, **event)
 
     # Files
 
