@@ -83,7 +83,7 @@ class Host:
         facts = {
             "name": "/test:there:",
             "command": [*within, "sh", "-c", COPY, str(self._output), *command],
-            "mirror": str(directory / "mirror"),
+            "copies": str(directory / "copies"),
             "directories": [str(self._project)],
         }
         self._ours.emacs.call("remote-start", facts)

@@ -41,7 +41,7 @@ PLIST has the `:directories', from which the user wants to connect, the
 server has reported: the `:problem', the `:port', the version of `:node',
 the temporary directory `:tmp', and `:roots', lists (DIRECTORY ROOT).")
 
-(defvar gemini-companion-remote-names-mirrors nil
+(defvar gemini-companion-remote-names-copies nil
   "Alist of (NAME . DIRECTORY), the directories of the copies of each host.
 A disconnected host stays in the list, since its edits need the copies.")
 
@@ -74,15 +74,15 @@ The value is a list of (THERE HERE)."
      (replace-regexp-in-string "\\`~/" (concat (plist-get host :home) "/")
                                (file-local-name file) t t)
      `(,@(gemini-companion-remote-names-shared name)
-       ("/" ,(cdr (assoc name gemini-companion-remote-names-mirrors)))))))
+       ("/" ,(cdr (assoc name gemini-companion-remote-names-copies)))))))
 
 (cl-defmethod gemini-companion-names-of-copy ((file string))
   "Return a cons of the host of the copy FILE and its name there, or nil."
-  (seq-some (pcase-lambda (`(,name . ,mirror))
+  (seq-some (pcase-lambda (`(,name . ,directory))
               (when-let* ((there (gemini-companion-remote-names--mapped
-                                  file `((,mirror "/")))))
+                                  file `((,directory "/")))))
                 (cons name there)))
-            gemini-companion-remote-names-mirrors))
+            gemini-companion-remote-names-copies))
 
 (cl-defmethod gemini-companion-names-copy-of-buffer ((buffer buffer))
   "Return the copy of the remote file that BUFFER visits, or nil."

@@ -167,12 +167,12 @@ It runs in DIRECTORY of the host NAME."
 
 ;;;; Connecting
 
-(defun gemini-companion-remote--mirror-usable-p (mirror)
-  "Return non-nil if MIRROR, a directory or nil, can hold copies of files.
+(defun gemini-companion-remote--directory-usable-p (directory)
+  "Return non-nil if DIRECTORY, a directory or nil, can hold copies of files.
 A cleanup of temporary files may have removed the directory.  The server
 then makes it again, unless another user has made one of that name."
-  (when mirror
-    (let ((attributes (file-attributes mirror 'integer)))
+  (when directory
+    (let ((attributes (file-attributes directory 'integer)))
       (or (null attributes)
           (and (eq t (file-attribute-type attributes))
                (or (eq system-type 'windows-nt)
@@ -190,9 +190,9 @@ sentence about why no CLI can connect."
                           "Connecting a remote CLI"
                         (apply connected answer))))))
     (add-hook 'gemini-companion-names-hosts-hook check))
-  ;; The edits of the previous connection may need the previous mirror.
-  (unless (gemini-companion-remote--mirror-usable-p
-           (cdr (assoc name gemini-companion-remote-names-mirrors)))
+  ;; The edits of the previous connection may need the previous directory of copies.
+  (unless (gemini-companion-remote--directory-usable-p
+           (cdr (assoc name gemini-companion-remote-names-copies)))
     (push (cons name
                 (file-truename
                  (make-temp-file
@@ -204,7 +204,7 @@ sentence about why no CLI can connect."
                    (or (plist-get (gemini-companion-server-info) :files)
                        "gemini-companion-"))
                   'directory)))
-          gemini-companion-remote-names-mirrors))
+          gemini-companion-remote-names-copies))
   (let ((state (gemini-companion-remote--get name :state)))
     (gemini-companion-remote--put
      name
@@ -230,11 +230,11 @@ not exist, or is the home directory or /" directory title)))))))
 (defun gemini-companion-remote--start (name)
   "Call the server to connect the host NAME, if there is a server."
   (when-let* (((gemini-companion-server-ready-p))
-              (mirror (cdr (assoc name gemini-companion-remote-names-mirrors))))
+              (directory (cdr (assoc name gemini-companion-remote-names-copies))))
     (gemini-companion-server-call
      'remote-start
      `( :name ,name
-        :mirror ,mirror
+        :copies ,directory
         ;; The server puts its program in place of the last word.
         :command ,(gemini-companion-remote--in-shell
                    name :pipe "/" nil
@@ -472,11 +472,11 @@ be written there (%s); %s shows more"
   "Drop all hosts and the copies of their files, as the server stops."
   (mapc #'gemini-companion-remote--drop
         (mapcar #'car gemini-companion-remote-names-hosts))
-  (while gemini-companion-remote-names-mirrors
-    (let ((mirror (cdr (pop gemini-companion-remote-names-mirrors))))
-      (when (gemini-companion-remote--mirror-usable-p mirror)
+  (while gemini-companion-remote-names-copies
+    (let ((directory (cdr (pop gemini-companion-remote-names-copies))))
+      (when (gemini-companion-remote--directory-usable-p directory)
         (ignore-error file-error
-          (delete-directory mirror t))))))
+          (delete-directory directory t))))))
 
 (defun gemini-companion-remote--drop (name)
   "Drop the host NAME; CLIs that wait for it do not start."

@@ -166,7 +166,7 @@ class Diffs:
         if not self._sessions.has(session):
             return False
         if outpost := self._hosts.outposts.get(session.remote):
-            outpost.mirror.check_name(path)
+            outpost.copies.check_name(path)
         logger.info("Diff: %s %d characters", session.short_id, len(proposal))
         if self._is_known(session, path, proposal):
             # The review stays open, with the edits of the user.

@@ -29,7 +29,7 @@ class Hosts:
     outposts: "dict[str, Outpost]" = field(default_factory=dict)
     """The connections to other hosts, by the name of the host."""
     # Also those of hosts that are disconnected.
-    _mirrors: set[PurePosixPath] = field(default_factory=set)
+    _copies: set[PurePosixPath] = field(default_factory=set)
 
     def start(self, facts: Facts) -> None:
         """Connect the host that Emacs describes; if connected, update directories."""
@@ -41,7 +41,7 @@ class Hosts:
             self.outposts[remote.name] = Outpost(
                 remote, self.server_port, self.report, self.reviewed
             )
-            self._mirrors.add(PurePosixPath(remote.mirror))
+            self._copies.add(PurePosixPath(remote.copies))
 
     async def stop(self, name: str, flush: Flush | None = None) -> None:
         """Disconnect the host ``name``, after a ``flush`` of outcomes for its CLIs."""
@@ -66,8 +66,8 @@ class Hosts:
         """Return the name on the host ``name`` of the local file ``path``, or None."""
         if name:
             outpost = self.outposts.get(name)
-            return None if outpost is None else outpost.mirror.remote_name(path)
-        return path if self._mirrors.isdisjoint(PurePosixPath(path).parents) else None
+            return None if outpost is None else outpost.copies.remote_name(path)
+        return path if self._copies.isdisjoint(PurePosixPath(path).parents) else None
 
     async def write(self, name: str, path: str, *change: str) -> None:
         """Change the file ``path`` of the host ``name``; see `Outpost.update`."""

@@ -2,7 +2,7 @@
 """The process on a remote host where CLIs run; imported for the first such host.
 
 An `Outpost` runs the program ``outpost.js`` on a host while Emacs is connected to it.
-Its `Tunnel` carries connections, and its `Mirror` has copies of files, up to date.
+Its `Tunnel` carries connections, and its `Copies` has copies of files, up to date.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 from .clients import remote_clients
-from .mirror import LARGEST_FILE, Mirror
+from .copies import LARGEST_FILE, Copies
 from .outpost_lines import (
     CHUNK,
     Kind,
@@ -32,7 +32,7 @@ from .outpost_lines import (
 )
 from .threads import in_thread
 from .tunnel import Tunnel
-from .types import Facts, MalformedArgument, MirrorError, NoAnswer, RemoteError
+from .types import CopiesError, Facts, MalformedArgument, NoAnswer, RemoteError
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Remote:
     """A remote host, as Emacs describes it; the command runs the outpost."""
 
     name: str
-    mirror: str
+    copies: str
     command: Sequence[str]
     directories: Sequence[str]
     """Remote directories from which CLIs may connect."""
@@ -106,7 +106,7 @@ class Outpost:
         self.name = remote.name
         self._title = self.name[1:-1]
         self.token = remote.token or token_urlsafe()
-        self.mirror = Mirror(remote.mirror, remote.files, remote.shared)
+        self.copies = Copies(remote.copies, remote.files, remote.shared)
         self.tunnel = Tunnel(server_port, self._carry)
         self._remote = remote
         self._report_facts = report
@@ -135,17 +135,17 @@ class Outpost:
         RemoteError if that fails, if the file has another text, if it cannot be read,
         or if the host does not answer in time.
         """
-        mirror = self.mirror
+        copies = self.copies
         try:
-            local_name = await in_thread(self.name, mirror.local_name, path)
+            local_name = await in_thread(self.name, copies.local_name, path)
         except NoAnswer as error:
             raise RemoteError(str(error)) from None
-        if local_name == mirror.directory + path:
+        if local_name == copies.directory + path:
             self._follow(path)
             if change:
                 answer = self._request(Kind.WRITE, path, *change)
             else:
-                answer = self._request(Kind.FILE, path, mirror.stamp(path))
+                answer = self._request(Kind.FILE, path, copies.stamp(path))
             try:
                 problem = await asyncio.wait_for(answer, _ANSWER)
             except asyncio.TimeoutError:
@@ -156,14 +156,14 @@ class Outpost:
 
     async def _receive(self, sent: SentFile, number: int) -> None:
         """Update a copy, and answer the request ``number``, unless that is 0."""
-        self.mirror.check_name(sent.path)
+        self.copies.check_name(sent.path)
         problem = sent.problem
         is_same = sent.text is None and sent.stamp and not problem
-        if not is_same and self.mirror.is_wanted(sent.path):
-            previous = self.mirror.stamp(sent.path)
-            problem = await asyncio.to_thread(self.mirror.store, sent) or problem
-            is_new = self.mirror.stamp(sent.path) != previous
-            if is_new and self.mirror.decides(sent.path) and self._state == "connected":
+        if not is_same and self.copies.is_wanted(sent.path):
+            previous = self.copies.stamp(sent.path)
+            problem = await asyncio.to_thread(self.copies.store, sent) or problem
+            is_new = self.copies.stamp(sent.path) != previous
+            if is_new and self.copies.decides(sent.path) and self._state == "connected":
                 # Emacs reads it soon, once for several files.
                 self._state = "changed"
                 asyncio.get_running_loop().call_later(_CHANGE, self._report_change)
@@ -177,12 +177,12 @@ class Outpost:
     def _follow(self, *others: str) -> None:
         """Follow the reviewed files, and release those whose reviews have ended.
 
-        Raise MirrorError, and end the connection, if copies are impossible.
+        Raise CopiesError, and end the connection, if copies are impossible.
         """
         reviewed = self._reviewed(self.name)
         try:
-            released = self.mirror.follow([*reviewed, *others])
-        except MirrorError as error:
+            released = self.copies.follow([*reviewed, *others])
+        except CopiesError as error:
             self._fail(error)
             raise
         self._send(Kind.BEAT, 0, released)
@@ -198,7 +198,7 @@ class Outpost:
         """Serve CLIs in ``directories``; return False if the outpost ended for good."""
         self._remote.directories = directories
         if self._stdin is not None:
-            with suppress(MirrorError):
+            with suppress(CopiesError):
                 self._greet()
         return not self._life.done()
 
@@ -277,7 +277,7 @@ class Outpost:
                 await asyncio.sleep(0)  # many lines may be buffered
         except asyncio.TimeoutError:
             return "no answer"
-        except MirrorError as error:
+        except CopiesError as error:
             self._is_over = True
             return str(error)
         except (MalformedArgument, asyncio.LimitOverrunError) as error:
@@ -345,7 +345,7 @@ class Outpost:
             if self._stdin is not None:
                 try:
                     self._follow()
-                except MirrorError:
+                except CopiesError:
                     return
         self._fail(asyncio.TimeoutError())
 
@@ -382,8 +382,8 @@ class Outpost:
         home, roots = sent["home"], sent["roots"]
         named = [root for name in self._remote.directories if (root := roots.get(name))]
         for path in (home, *named):
-            self.mirror.check_name(path)
-        self.mirror.set_roots(home, named)
+            self.copies.check_name(path)
+        self.copies.set_roots(home, named)
         return dict(roots)
 
     async def _take_answer(self, number: int, sent: Facts | None = None) -> None:
@@ -405,8 +405,8 @@ class Outpost:
         self._facts = sent
         self._report("connected")
         # The files may have changed since the previous outpost.
-        for path in self.mirror.followed:
-            self._request(Kind.FILE, path, self.mirror.stamp(path))
+        for path in self.copies.followed:
+            self._request(Kind.FILE, path, self.copies.stamp(path))
 
 
 async def _end(

@@ -40,7 +40,7 @@ class RemoteError(Exception):
     """Another host is not connected, or cannot do what it was asked for."""
 
 
-class MirrorError(RemoteError):
+class CopiesError(RemoteError):
     """The files of a host cannot be copied; the message has the reason."""
 
 

@@ -24,7 +24,7 @@ import pytest
 
 from conftest import Alone, CliOf, dead_pid, until
 from fake_cli import BOUND, PING, FakeCli
-from gemini_companion_epc import mirror, outpost, outpost_lines, tunnel
+from gemini_companion_epc import copies, outpost, outpost_lines, tunnel
 from gemini_companion_epc.common import this_host
 from gemini_companion_epc.hosts import Hosts
 from gemini_companion_epc.outpost import OUTPOST, Outpost
@@ -59,7 +59,7 @@ class Far:
         self.project = directory / "project"
         self.asked = directory / "asked"
         self.home = "home"
-        for name in ("home", "bin", "tmp", "mirror", "project/.git", "project/sub"):
+        for name in ("home", "bin", "tmp", "copies", "project/.git", "project/sub"):
             (directory / name).mkdir(parents=True)
         (directory / "bin/qwen").touch()  # It has never run.
         (directory / "package.json").write_text('{"version": "1.0.0"}')
@@ -78,7 +78,7 @@ class Far:
         facts = {
             "name": self.name,
             "command": [*within, *command],
-            "mirror": str(self.directory / "mirror"),
+            "copies": str(self.directory / "copies"),
             "directories": [str(self.project / "sub")],
             **more,
         }
@@ -120,7 +120,7 @@ class Far:
         return [json.loads(line)[0] for line in self.asked.read_text().splitlines()]
 
     def copy(self, file: Path) -> Path:
-        return Path(f"{self.directory}/mirror{file}")
+        return Path(f"{self.directory}/copies{file}")
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_review_follows_the_file_after_one_round_trip(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outpost, "_BEAT", 0.1)
-    monkeypatch.setattr(mirror, "_FOLLOWED", 1)
+    monkeypatch.setattr(copies, "_FOLLOWED", 1)
     far.connect(is_counted=True)
     file = far.project / "a.txt"
     file.write_text("old\n" * 1_000_000)
@@ -165,7 +165,7 @@ def test_a_review_follows_the_file_after_one_round_trip(
     until(lambda: not far.copy(file).exists())
     assert "ENOENT" in far.write(file, "", b"")
     # Something has cleaned the temporary directory.
-    (far.directory / "mirror").rename(far.directory / "deleted")
+    (far.directory / "copies").rename(far.directory / "deleted")
     file.write_text("mine\n")
     assert far.write(file, "old\n") == ""
     assert far.copy(file).read_text() == "old\n"
@@ -265,9 +265,9 @@ def test_each_host_has_its_own_token_and_its_own_files(
     names = ["/here", *copies, *(str(shared / part) for part in ("c", "link/c"))]
     # A link may lead to another file on the other host.
     (shared / "link").symlink_to("/srv")
-    mirror_of_b = b.outpost.mirror
+    copies_of_b = b.outpost.copies
     names_of_b = [
-        mirror_of_b.local_name(f"/workspace/{name}") for name in ("c", "link/c")
+        copies_of_b.local_name(f"/workspace/{name}") for name in ("c", "link/c")
     ]
     assert names_of_b == [names[3], str(b.copy(Path("/workspace/link/c")))]
     alone.do(alone.sessions.broadcast, [File(x, 1) for x in names])
@@ -395,9 +395,9 @@ def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
     assert len(far.alone.emacs.opened) == 1
     # Names of TRAMP are text.
     for path in ("/ssh:other:/etc/passwd", "/sudo::/x", "/~/a", "/$HOME"):
-        name = far.outpost.mirror.local_name(path)
-        assert name == f"{far.directory}/mirror{path}"
-        assert far.outpost.mirror.remote_name(name) == path
+        name = far.outpost.copies.local_name(path)
+        assert name == f"{far.directory}/copies{path}"
+        assert far.outpost.copies.remote_name(name) == path
 
 
 def test_an_outcome_waits_for_the_next_outpost_but_no_context_does(
@@ -524,8 +524,8 @@ def test_a_directory_or_port_that_cannot_be_used_is_reported(
 def test_the_oldest_copies_go_when_there_are_too_many(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirror, "_LARGEST_MIRROR", 3 * 4096)
-    monkeypatch.setattr(mirror, "_FOLLOWED", 0.05)
+    monkeypatch.setattr(copies, "_LARGEST_COPIES", 3 * 4096)
+    monkeypatch.setattr(copies, "_FOLLOWED", 0.05)
     monkeypatch.setattr(outpost, "_BEAT", 0.1)
     names = (".geminiignore", "a", "b", "c")
     ignore, *files = (far.project / name for name in names)
@@ -625,7 +625,7 @@ def test_nothing_is_left_of_a_host_and_its_end_is_reported(
     async def connect_and_stop() -> None:
         hosts = Hosts(1, facts.append, lambda name: ())
         command = f"echo gemini-companion-outpost; echo $$ >{pid}; {rest}"
-        wanted = {"name": "/test:far:", "mirror": f"{tmp_path}/m", "directories": []}
+        wanted = {"name": "/test:far:", "copies": f"{tmp_path}/m", "directories": []}
         hosts.start({**wanted, "command": ["sh", "-c", command, str(child)]})
         await asyncio.to_thread(until, lambda: facts if problem else pid.read_text())
         await hosts.stop_all()
@@ -684,10 +684,10 @@ def test_an_outpost_that_hears_nothing_gives_its_port_to_the_next_one(
     far.cli().connect()
 
 
-def test_a_mirror_that_is_no_longer_our_own_ends_the_connection(
+def test_copies_that_are_no_longer_our_own_ends_the_connection(
     far: Far, tmp_path: Path
 ) -> None:
-    mirror, theirs = far.directory / "mirror", tmp_path / "theirs"
+    copies, theirs = far.directory / "copies", tmp_path / "theirs"
     file = far.project / "a"
     file.write_text("old\n")
     for way in ("link", "owner"):
@@ -698,14 +698,14 @@ def test_a_mirror_that_is_no_longer_our_own_ends_the_connection(
         assert facts["state"] == "connected"
         far.update(file)
         # A cleanup has removed it, and another user was faster.
-        shutil.rmtree(mirror)
+        shutil.rmtree(copies)
         if way == "link":
             (tmp_path / "planted").mkdir()
-            mirror.symlink_to(tmp_path / "planted")
+            copies.symlink_to(tmp_path / "planted")
         else:
-            mirror.mkdir(mode=0o777)
-            os.chown(mirror, 65534, 65534)
-        (mirror / ".draft").symlink_to(theirs)
+            copies.mkdir(mode=0o777)
+            os.chown(copies, 65534, 65534)
+        (copies / ".draft").symlink_to(theirs)
         file.write_text(f"{way}\n")
         with pytest.raises(RemoteError, match="copies of its files cannot be made"):
             far.update(file)
@@ -714,27 +714,27 @@ def test_a_mirror_that_is_no_longer_our_own_ends_the_connection(
         expected = "is not a directory" if way == "link" else "belongs to another user"
         assert expected in problem
         assert theirs.read_text() == "victim\n"
-        assert [path.name for path in mirror.iterdir()] == [".draft"]
+        assert [path.name for path in copies.iterdir()] == [".draft"]
         # It is not used when it is tried again, either.
         assert far.connect()["state"] == "ended"
         if way == "link":
-            mirror.unlink()
+            copies.unlink()
         else:
-            shutil.rmtree(mirror)
+            shutil.rmtree(copies)
     assert far.connect()["state"] == "connected"
 
 
-def test_what_a_killed_server_left_in_the_mirror_is_no_way_out(
+def test_what_a_killed_server_left_in_the_copies_is_no_way_out(
     far: Far, tmp_path: Path
 ) -> None:
     theirs = tmp_path / "theirs"
     theirs.write_text("victim\n")
-    mirror, file = far.directory / "mirror", far.project / "a"
-    (mirror / ".draft-old").write_text("half of a te")
+    copies, file = far.directory / "copies", far.project / "a"
+    (copies / ".draft-old").write_text("half of a te")
     far.connect()
-    assert not (mirror / ".draft-old").exists()
+    assert not (copies / ".draft-old").exists()
     file.write_text("old\n")
-    (mirror / ".draft").symlink_to(theirs)
+    (copies / ".draft").symlink_to(theirs)
     far.update(file)
     assert far.copy(file).read_text() == "old\n"
     assert theirs.read_text() == "victim\n"
@@ -765,7 +765,7 @@ for line in sys.stdin:
 def test_a_host_stores_only_what_it_was_asked_for(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirror, "_LARGEST_MIRROR", 500_000)
+    monkeypatch.setattr(copies, "_LARGEST_COPIES", 500_000)
     there, project = str(far.project / "sub"), str(far.project)
     facts = {
         **dict.fromkeys(("port", "pid"), 1),
@@ -788,7 +788,7 @@ def test_a_host_stores_only_what_it_was_asked_for(
     # A wanted name may lead to any number of others.
     names += [[wanted[0], f"/z{number}"] for number in range(20)]
     arguments = json.dumps(facts), json.dumps(names), "100000"
-    top = far.directory / "mirror"
+    top = far.directory / "copies"
     command = ("python3", "-c", HOSTILE, *arguments)
     files = (".geminiignore", "~/.gemini/settings.json")
     assert far.connect(command=command, files=files)["state"] == "connected"
@@ -796,8 +796,8 @@ def test_a_host_stores_only_what_it_was_asked_for(
     far.update(file)
     far.update(file)  # The lines before have been read.
 
-    copies = [str(path)[len(str(top)) :] for path in top.rglob("*") if path.is_file()]
-    named = {path for path in copies if path[:2] not in ("/x", "/z")}
+    present = [str(path)[len(str(top)) :] for path in top.rglob("*") if path.is_file()]
+    named = {path for path in present if path[:2] not in ("/x", "/z")}
     assert named == {*wanted, str(file)}
     assert far.copy(file).is_symlink()
     regular = [path for path in top.rglob("*") if stat.S_ISREG(path.lstat().st_mode)]
@@ -844,7 +844,7 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
         "problems": ["x"] * 3,
         "versions": {"gemini": "0.61.0-nightly.1", "other": "x"},
         # What only Emacs and the server decide.
-        "mirror": "/",
+        "copies": "/",
         "name": "/sudo::",
         "token": "x",
         "state": "connected",
@@ -863,7 +863,7 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
     ]
     far.connect(command=("python3", "-c", LIAR, json.dumps(lies), str(seed)))
     until(lambda: far.alone.remote_facts[-1]["state"] in ("lost", "ended"))
-    assert not list((far.directory / "mirror").rglob("*"))
+    assert not list((far.directory / "copies").rglob("*"))
     far.alone.run(far.alone.hosts.stop(far.name))
     assert secret.read_text() == "secret"
     states = [reported["state"] for reported in far.alone.remote_facts]
@@ -874,7 +874,7 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
         assert reported.get("versions") in (None, [["gemini", "0.61.0"]])
         assert len(reported.get("problems", [])) <= 2
         assert reported["token"] != "x"
-        assert "mirror" not in reported
+        assert "copies" not in reported
         assert reported["roots"] in ([], [[there, there]])
     assert far.connect()["state"] == "connected"
 

@@ -11,7 +11,7 @@
 (require 'gemini-companion-remote-names nil t)
 
 (defvar gemini-companion-remote-names-hosts)
-(defvar gemini-companion-remote-names-mirrors)
+(defvar gemini-companion-remote-names-copies)
 
 (defmacro gemini-companion-comment-send-test-with (files &rest body)
   "Run BODY with comments in a directory with FILES; `sent' has each prompt.
@@ -400,7 +400,7 @@ b:4\n> four\nIn digits")
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-write (expand-file-name "b" directory)
                                  gemini-companion-test-lines)
-    (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))
+    (let ((gemini-companion-remote-names-copies `(("/ssh:far:" . ,directory)))
           (gemini-companion-remote-names-hosts
            (list (list "/ssh:far:" :state "connected")))
           (session '(:id "far" :client "gemini" :remote "/ssh:far:")))

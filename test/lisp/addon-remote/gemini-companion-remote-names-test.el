@@ -15,22 +15,22 @@
   :tags '(pure)
   (gemini-companion-test-with-remote
     (pcase-dolist (`(,remote ,copy)
-                   `(("/ssh:far:/srv/p/a" "/mirror/srv/p/a")
-                     ("/ssh:far:~/a" "/mirror/home/me/a")
+                   `(("/ssh:far:/srv/p/a" "/copies/srv/p/a")
+                     ("/ssh:far:~/a" "/copies/home/me/a")
                      ("/ssh:far:/shared/b" ,(expand-file-name "b" directory))
                      ("/ssh:other:/srv/p/a" nil)
                      ("/srv/p/a" nil)))
       (should (equal copy (gemini-companion-names-copy remote))))
     (should (equal "/ssh:far:/srv/p/a"
-                   (gemini-companion-names-visited "/mirror/srv/p/a")))
+                   (gemini-companion-names-visited "/copies/srv/p/a")))
     ;; Tramp takes that for no remote name.
     (should (equal "ssh:far:a\\nb"
-                   (gemini-companion-label-file "/mirror/srv/p/a\nb")))
-    (should (equal "ssh:far:~" (gemini-companion-label-file "/mirror/srv/p/~")))
+                   (gemini-companion-label-file "/copies/srv/p/a\nb")))
+    (should (equal "ssh:far:~" (gemini-companion-label-file "/copies/srv/p/~")))
     (should-not (gemini-companion-names-of-copy "/mirrored/a"))
     (should-not (gemini-companion-names-of-copy
                  (expand-file-name "b" directory)))
-    (should (equal `("/mirror/srv/p" ,(expand-file-name "q" directory))
+    (should (equal `("/copies/srv/p" ,(expand-file-name "q" directory))
                    (gemini-companion-names-roots nil)))
     (should (equal "ssh:far" (gemini-companion-names-title "/ssh:far:")))))
 

@@ -14,7 +14,7 @@ Its files in /shared are those in `directory' here, a new directory."
   `(let* ((directory (file-truename (make-temp-file "remote-" 'directory)))
           (gemini-companion-remote-directories
            `(("/ssh:far:" ("/shared" . ,directory))))
-          (gemini-companion-remote-names-mirrors '(("/ssh:far:" . "/mirror")))
+          (gemini-companion-remote-names-copies '(("/ssh:far:" . "/copies")))
           (gemini-companion-remote-names-hosts
            `(("/ssh:far:" :state "connected" :home "/home/me"
               :roots (("/srv/p/sub" "/srv/p") ("/none" nil)

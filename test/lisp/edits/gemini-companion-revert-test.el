@@ -59,9 +59,9 @@
   (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-test-with-directory '(("a" ""))
     (let* ((copy (expand-file-name "a"))
-           (mirror (directory-file-name default-directory))
+           (copies (directory-file-name default-directory))
            (gemini-companion-remote-names-hosts '(("/ssh:far:" :state "lost")))
-           (gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,mirror)))
+           (gemini-companion-remote-names-copies `(("/ssh:far:" . ,copies)))
            (inhibit-message t))
       (with-temp-buffer
         (setq buffer-file-truename "/ssh:far:/a")

@@ -127,7 +127,7 @@
   (gemini-companion-watch-test-with "one\n"
     (let* ((copy (gemini-companion-watch-file watch))
            (gemini-companion-remote-names-hosts '(("/ssh:far:" :state "connected")))
-           (gemini-companion-remote-names-mirrors
+           (gemini-companion-remote-names-copies
             `(("/ssh:far:" . ,(directory-file-name default-directory)))))
       (with-temp-buffer
         (insert "mine é\n")

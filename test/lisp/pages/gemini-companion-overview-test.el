@@ -1121,7 +1121,7 @@ since when a CLI waits: the name is longer."
   (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-overview-test-with '(("a" "1\n"))
     (gemini-companion-part-stop 'changes)
-    (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))
+    (let ((gemini-companion-remote-names-copies `(("/ssh:far:" . ,directory)))
           (gemini-companion-remote-names-hosts
            (list (list "/ssh:far:" :state "connected")))
           calls)

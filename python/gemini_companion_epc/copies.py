@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The names of the files of a remote host, and the copies of some of them.
 
-A file has a remote name, and a local name, which is in the mirror or in a directory
-that both hosts share.
+A file has a remote name, and a local name, which is in the directory of copies or in
+one that both hosts share.
 """
 
 import os
@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from .outpost_lines import SentFile
 from .system import make_own_directory
-from .types import DEEPEST, MalformedArgument, MirrorError
+from .types import DEEPEST, CopiesError, MalformedArgument
 
 LARGEST_FILE = 20 * 1024 * 1024
 _DRAFT = ".draft"
 _BLOCK = 4096
-_LARGEST_MIRROR = 200 * 1024 * 1024
+_LARGEST_COPIES = 200 * 1024 * 1024
 _FOLLOWED = 75
 
 
@@ -32,7 +32,7 @@ class Copy(NamedTuple):
     size: int
 
 
-class Mirror:
+class Copies:
     """The names of the files of a host, and the copies that are followed.
 
     Each file that was requested has at most one copy, whatever true name the host gives
@@ -53,7 +53,7 @@ class Mirror:
         """The copies by the requested name, the oldest first."""
         self.followed: dict[str, float] = {}
         """The files whose copies are kept up to date, and until when."""
-        with suppress(MirrorError):
+        with suppress(CopiesError):
             self.check()
             self._adopt()
 
@@ -69,7 +69,7 @@ class Mirror:
         self.follow(self._copies)
 
     def check(self) -> None:
-        """Make the directory if it is missing, or raise MirrorError.
+        """Make the directory if it is missing, or raise CopiesError.
 
         Systems clean up temporary directories, and another user may then make it.
         """
@@ -77,7 +77,7 @@ class Mirror:
             make_own_directory(Path(self.directory))
         except OSError as error:
             detail = error.strerror or error
-            raise MirrorError(f"copies of its files cannot be made: {detail}") from None
+            raise CopiesError(f"copies of its files cannot be made: {detail}") from None
 
     # Names
 
@@ -117,7 +117,7 @@ class Mirror:
     def follow(self, paths: Iterable[str]) -> list[str]:
         """Follow the files ``paths`` for a while; return those no longer followed.
 
-        Raise MirrorError if copies are impossible.
+        Raise CopiesError if copies are impossible.
         """
         self.check()
         now = time.monotonic()
@@ -145,7 +145,7 @@ class Mirror:
     def store(self, sent: SentFile) -> str:
         """Write or delete the copy of ``sent``; return a problem or "".
 
-        The remote name in a symbolic link becomes a local one.  Raise MirrorError if
+        The remote name in a symbolic link becomes a local one.  Raise CopiesError if
         there can be no copies.
         """
         self.check()
@@ -193,7 +193,7 @@ class Mirror:
         """
         others = [other for other in self._copies if other != path]
         excess = sum(self._copies[other].size for other in others)
-        excess += new.size - _LARGEST_MIRROR
+        excess += new.size - _LARGEST_COPIES
         for other in others:
             if excess > 0 and not self.is_wanted(other):
                 excess -= self._copies[other].size
