@@ -293,14 +293,14 @@ def run_hook(client: str, limit: float, flag: str = "") -> bytes:
     return answer
 
 
-def run_prompt(client: str) -> None:
-    """Print what to add to the prompt on stdin, and confirm that it was printed."""
+def run_confirmed(client: str) -> None:
+    """Print what to add to the prompt or the result on stdin, and confirm that."""
     if run_hook(client, HOOK_SECONDS, "confirms") != b"{}":
         body = b'{"method": "read", "pid": %d}' % os.getppid()
         try:
             ask(client, body, HOOK_SECONDS)
         except NoEmacs:
-            return  # Emacs then adds it to the next prompt
+            return  # Emacs then adds it to the next one
 
 
 def asks_itself(client: str, body: bytes) -> bool:
@@ -541,10 +541,8 @@ class Bridge:
 def main() -> None:
     """Run the bridge, or the hook."""
     client, *options = sys.argv[1:]
-    if options == ["--hook"]:
-        run_hook(client, HOOK_SECONDS)
-    elif options == ["--prompt"]:
-        run_prompt(client)
+    if options in (["--hook"], ["--prompt"]):
+        run_confirmed(client)
     elif options == ["--notice"]:
         run_hook(client, NOTICE_SECONDS)
     elif options == ["--call"]:

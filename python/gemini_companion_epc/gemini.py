@@ -53,6 +53,9 @@ class GeminiHooks(Hooks):
     tool_events: ClassVar[Mapping[str, bool]] = {BEFORE_TOOL: False, "AfterTool": True}
     """The events before and after a tool, and whether it has ended."""
 
+    def is_result(self, event: Facts) -> bool:
+        return self.tool_events.get(str(event.get("hook_event_name"))) is True
+
     reporting_tools = "write_file", "replace", "edit", "notebook_edit"
     """The tools of which an event is an edit."""
 

@@ -183,6 +183,13 @@ class Hooks(ABC):
         step = self.read(event)
         return isinstance(step, Turn) and step.event == "prompt"
 
+    def is_result(self, event: Facts) -> bool:
+        """Return whether ``event`` is the end of a tool, to whose result may be added.
+
+        This may be true for an event that `read` refuses, as the tool has failed.
+        """
+        return False
+
     def question(self, event: Facts) -> Question | None:
         """Return what the CLI asks the user in ``event``, or None.
 

@@ -151,12 +151,23 @@ class Questions:
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
         directory = await self._directory(hooks.directory(event))
+        is_result = request.get("confirms") is True and hooks.is_result(event)
         if call := hooks.called(event):
             pids = await self._pids(client, request, directory)
             cli = {"client": client.name, "pids": pids}
             await self.timeline.called(cli, directory, call)
-            return {}
-        step, question = hooks.read(event), await self._question(client, hooks, event)
+            return await self._addition(cli, hooks, event) if is_result else {}
+        try:
+            step = hooks.read(event)
+        except MalformedArgument:
+            # An edit that has failed, maybe since the user has undone the last one.
+            if not is_result:
+                raise
+            pids = await self._pids(client, request, directory)
+            return await self._addition(
+                {"client": client.name, "pids": pids}, hooks, event
+            )
+        question = await self._question(client, hooks, event)
         announced = hooks.announced(event)
         has_ended = hooks.has_ended(event)
         if not (step or question or announced or has_ended):
@@ -182,7 +193,7 @@ class Questions:
             return await self._addition(facts, hooks, event) if is_prompt else {}
         if isinstance(step, Edited):
             text = await self._edited(facts, step, directory)
-            return hooks.addition(event, text) if text else {}
+            return await self._addition(facts, hooks, event, text, is_result)
         if step.event in ("prompt", "end"):
             self.timeline.turn(facts, directory)
         prompt = clean(step.prompt.partition("\n")[0][:LONGEST_LINE])
@@ -204,17 +215,28 @@ class Questions:
         self._on_directory(pids, directory)
         return pids
 
-    async def _addition(self, facts: Facts, hooks: Hooks, event: Facts) -> Facts:
-        """Return the answer to ``event``, a prompt, with what Emacs adds to it.
+    async def _addition(
+        self,
+        facts: Facts,
+        hooks: Hooks,
+        event: Facts,
+        text: str = "",
+        asks: bool = True,
+    ) -> Facts:
+        """Return the answer to ``event``, a prompt or the result of a tool.
 
-        The client confirms by a request ``read`` that the CLI has taken it.
+        It has ``text`` and, if ``asks``, what Emacs adds.  The client confirms by a
+        request ``read`` that the CLI has taken it.
         """
-        limit = self._config.addition_limit
-        answer = await self._hook("addition", facts, limit=limit)
-        text = (answer or {}).get("text")
-        if not isinstance(text, str) or not text:
-            return {}
-        return hooks.addition(event, clean(text)[:LONGEST_ANSWER])
+        texts = [text]
+        if asks:
+            limit = self._config.addition_limit
+            answer = await self._hook("addition", facts, limit=limit)
+            added = (answer or {}).get("text")
+            if isinstance(added, str):
+                texts.append(clean(added)[:LONGEST_ANSWER])
+        whole = "\n\n".join(text for text in texts if text)
+        return hooks.addition(event, whole) if whole else {}
 
     async def permission(self, client: Client, request: Facts) -> AsyncIterator[bytes]:
         """Return what the hook reads that waits for an answer to a permission.

@@ -81,6 +81,40 @@ def test_what_was_undone_is_in_the_next_prompt_of_gemini(world: World) -> None:
     is_added_once(world, emacs, cli, [[replace(f, "one", "uno")] for f in files])
 
 
+def is_added_to_a_result(emacs: Emacs, cli: Gemini, files: tuple[Path, Path]) -> None:
+    """Check what reaches the model if its first edit is undone in its turn."""
+    reviews = Reviews(emacs)
+    parts = [part for f in files for part in (read_file(f), replace(f, "one", "uno"))]
+    reviews.proposed(cli, files[0], *parts)
+    reviews.accept()
+    eventually(lambda: "uno" in files[0].read_text(), "the edit is written")
+    reviews.shown("b.txt")
+    emacs.eval(UNDO.format(file=lisp(files[0])))
+    eventually(lambda: "one" in files[0].read_text(), "the edit is undone")
+    reviews.accept()
+    eventually(lambda: "uno" in files[1].read_text(), "the second edit is written")
+    eventually(lambda: ADDED in json.dumps(cli.model.requests[-1]), "it is added")
+    request = json.dumps(cli.model.requests[-1])
+    assert request.count(ADDED) == 1
+    assert "a.txt:2\\n  one" in request[request.index(ADDED) :]
+
+
+def test_what_was_undone_is_in_the_next_result_of_gemini(world: World) -> None:
+    files = files_of(world)
+    emacs = world.emacs(*files)
+    link(world, emacs)
+    is_added_to_a_result(emacs, world.gemini(), files)
+
+
+@needs_qwen
+def test_what_was_undone_is_in_the_next_result_of_qwen(world: World) -> None:
+    files = files_of(world)
+    world.home.joinpath(".qwen").mkdir()
+    emacs = world.emacs(*files)
+    link(world, emacs)
+    is_added_to_a_result(emacs, world.qwen(), files)
+
+
 @needs_qwen
 def test_what_was_undone_is_in_the_next_prompt_of_qwen(world: World) -> None:
     files = files_of(world)

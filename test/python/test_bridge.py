@@ -318,12 +318,37 @@ def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
     assert output["hookEventName"] == "AfterTool"
     assert output["additionalContext"].endswith("fix it):\n3: error: bad")
     run_hook(tmp_path, event(file, isNewFile=True))
-    (kind, facts, old), *others = alone.emacs.asked
-    assert (kind, facts["client"], facts["path"]) == ("edited", "gemini", str(file))
+    edits = [asked for asked in alone.emacs.asked if asked[0] == "edited"]
+    (_, facts, old), (*_, new) = edits
+    assert (facts["client"], facts["path"]) == ("gemini", str(file))
     assert list(old) == ["old", "new"]
-    assert [texts[0] for *_, texts in others] == [None]
+    assert new[0] is None
     alone.answer({})
     assert run_hook(tmp_path, event(file)) == {}
+
+
+def test_the_result_of_a_tool_has_what_emacs_adds(alone: Alone, tmp_path: Path) -> None:
+    discovery(tmp_path, alone.port, alone.token)
+    file = tmp_path / "a.py"
+
+    def added(event: Facts) -> str:
+        alone.emacs.asked.clear()
+        output = run_hook(tmp_path, json.dumps(event))["hookSpecificOutput"]
+        return str(output["additionalContext"])
+
+    errors = {"path": str(file), "count": 1, "errors": [[3, "bad", None]]}
+    alone.answer({**errors, "text": "undone"})
+    edited = json.loads(event(file))
+    assert added(edited).endswith("3: error: bad\n\nundone")
+    kinds = [kind for kind, *_ in alone.emacs.asked]
+    assert kinds == ["edited", "addition", "read"]
+    # An edit that has failed, and a command.
+    failed = {**edited, "tool_response": {"error": {"message": "not found"}}}
+    command = {**edited, "tool_name": "run_shell_command", "tool_input": {}}
+    for result in (failed, command):
+        assert added(result) == "undone"
+        kinds = [kind for kind, *_ in alone.emacs.asked]
+        assert kinds[-2:] == ["addition", "read"]
 
 
 @pytest.mark.parametrize(
@@ -351,7 +376,7 @@ def test_what_emacs_adds_to_a_prompt_is_confirmed_once_it_is_printed(
     assert asked() == ["turn", "addition", "read"]
     # A bridge of an earlier version, in a CLI that runs, would not confirm it.
     alone.emacs.asked.clear()
-    assert run_hook(tmp_path, text) == {}
+    assert json.loads(bridge(tmp_path, tmp_path, "--notice").end(text)) == {}
     assert asked() == ["turn"]
     alone.emacs.asked.clear()
     alone.answer({})
