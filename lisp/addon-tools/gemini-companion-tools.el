@@ -46,6 +46,8 @@
 (require 'json)
 (require 'map)
 
+(declare-function gemini-companion-commit-seen "gemini-companion-commit")
+
 ;;;; State
 
 (defconst gemini-companion-tools--name "gemini-companion"
@@ -649,6 +651,7 @@ KIND is one of these:
 `called'      A tool of a CLI begins or ends; `:open' tells if one runs.
 `shared'      The server asks which files of a work tree may be stored.
 `wrote'       The server reports what was written while tools ran.
+`committed'   The server reports commits that were made while no tool ran.
 `rename'      The model asks to rename a symbol.
 Others        See `gemini-companion-lookup'.
 FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
@@ -674,6 +677,9 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
        (funcall answer nil))
       ('shared
        (gemini-companion-shell-shared (json-parse-string (car texts)) answer))
+      ('committed
+       (gemini-companion-tools--committed facts)
+       (funcall answer nil))
       ('wrote
        (gemini-companion-shell-wrote
         (or (gemini-companion-tools--session facts)
@@ -706,6 +712,21 @@ The user may have paused sharing since the question arrived."
   (when-let* ((session (gemini-companion-tools--session facts)))
     (gemini-companion-state-report session event (plist-get facts :prompt))
     session))
+
+(defun gemini-companion-tools--committed (facts)
+  "Keep what the commits in FACTS have, unless a CLI may have made them.
+The server does not know what tools of a CLI do that is not linked."
+  (pcase-let (((map :root :base :commit) facts))
+    (unless (seq-some (lambda (session)
+                        (let ((directory (plist-get session :directory)))
+                          (and (or (null directory)
+                                   (gemini-companion-text-in-directory-p
+                                    (file-name-as-directory directory)
+                                    (file-name-as-directory root)))
+                               (not (gemini-companion-tools-linked-p
+                                     (plist-get session :client))))))
+                      (gemini-companion-sessions))
+      (gemini-companion-commit-seen root base commit))))
 
 (defun gemini-companion-tools--addition (facts read)
   "Return a plist with the `:text' to add to the prompt of the CLI of FACTS.

@@ -47,6 +47,7 @@
 
 ;; The first commit loads the file.
 (autoload 'gemini-companion-commit-made "gemini-companion-commit")
+(autoload 'gemini-companion-commit-seen "gemini-companion-commit")
 
 ;;;; State
 

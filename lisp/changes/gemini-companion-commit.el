@@ -7,8 +7,10 @@
 
 ;; Who commits a change has reviewed it.  When this Emacs has made a commit, by VC or by
 ;; Magit, the changes left of which the commit has all lines are kept; what is not in
-;; the commit is still left.  A commit of another program may be by a CLI, and keeps
-;; nothing; nor does an amended commit, a merge or a rebase.
+;; the commit is still left.  So are they when the server, which takes snapshots of the
+;; work tree, reports a commit that was made while no tool of a CLI was running.  Any
+;; other commit may be by a CLI, and keeps nothing; nor does an amended commit, a merge
+;; or a rebase.
 ;;
 ;; Git is only asked, by processes that nobody waits for.  The file is loaded by the
 ;; first commit.
@@ -33,6 +35,11 @@ This is for commits by VC and Magit, with all lines of a change."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
+
+;;;; State
+
+(defvar gemini-companion-commit--last nil
+  "The name of the last commit of which changes were kept, or nil.")
 
 ;;;; Git
 
@@ -63,8 +70,10 @@ Git runs in DIRECTORY and gets INPUT, a string.  Do not wait for it."
                      (funcall function output)))))))))
     (with-current-buffer buffer
       (set-buffer-multibyte nil))
-    (process-send-string process input)
-    (process-send-eof process)))
+    ;; Git may have ended already, if it reads no input.
+    (ignore-errors
+      (process-send-string process input)
+      (process-send-eof process))))
 
 ;;;; Commits
 
@@ -88,26 +97,45 @@ It is the last one of the repository of the current directory."
   "Read the files of a commit in DIRECTORY, the root of a work tree.
 OUTPUT has the commit, with its subject in the reflog, and the names of its
 files.  What is no plain commit, such as an amended one, is ignored."
-  (pcase-let* ((`(,header . ,names) (split-string output "[\0\n]+" t))
-               (records
-                (cl-loop for name in names
-                         for file = (expand-file-name
-                                     (decode-coding-string
-                                      name (or file-name-coding-system
-                                               default-file-name-coding-system))
-                                     directory)
-                         for record = (gemini-companion-changes-of-file
-                                       (gemini-companion-text-true-name file))
-                         when (and record (gemini-companion-changes-file-known record))
-                         collect (cons record name))))
-    (when (and records
-               (string-match "\\`\\([0-9a-f]+\\) commit\\(?: (initial)\\)?:" header))
-      (let ((commit (match-string 1 header)))
-        (gemini-companion-commit--git
-         directory
-         (mapconcat (lambda (record) (concat commit ":" (cdr record) "\n")) records "")
-         (apply-partially #'gemini-companion-commit--keep (mapcar #'car records))
-         "cat-file" "--batch")))))
+  (pcase-let ((`(,header . ,names) (split-string output "[\0\n]+" t)))
+    (when (string-match "\\`\\([0-9a-f]+\\) commit\\(?: (initial)\\)?:" header)
+      (gemini-companion-commit--read-files directory (match-string 1 header) names))))
+
+(defun gemini-companion-commit--read-files (directory commit names)
+  "Read the files of COMMIT with NAMES that have changes left.
+DIRECTORY is the root of the work tree; NAMES are relative to it, in bytes."
+  (let ((records (cl-loop for name in names
+                          for file = (expand-file-name
+                                      (decode-coding-string
+                                       name (or file-name-coding-system
+                                                default-file-name-coding-system))
+                                      directory)
+                          for record = (gemini-companion-changes-of-file
+                                        (gemini-companion-text-true-name file))
+                          when (and record (gemini-companion-changes-file-known record))
+                          collect (cons record name))))
+    ;; Emacs and the server may report the same commit.
+    (unless (or (null records) (equal commit gemini-companion-commit--last))
+      (setq gemini-companion-commit--last commit)
+      (gemini-companion-commit--git
+       directory
+       (mapconcat (lambda (record) (concat commit ":" (cdr record) "\n")) records "")
+       (apply-partially #'gemini-companion-commit--keep (mapcar #'car records))
+       "cat-file" "--batch"))))
+
+(defun gemini-companion-commit-seen (directory base commit)
+  "Keep the changes that the commits after BASE until COMMIT have.
+DIRECTORY is the root of their work tree, in which no tool of a CLI was running
+meanwhile."
+  (when (and gemini-companion-keep-committed
+             (gemini-companion-changes-files)
+             (executable-find "git"))
+    (gemini-companion-commit--git
+     (file-name-as-directory directory) ""
+     (lambda (output)
+       (gemini-companion-commit--read-files directory commit
+                                            (split-string output "\0" t)))
+     "diff" "-z" "--name-only" "--no-ext-diff" "--no-renames" base commit)))
 
 (defun gemini-companion-commit--texts (output)
   "Return the contents in OUTPUT of `git cat-file --batch', a list of bytes.

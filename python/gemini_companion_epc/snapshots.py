@@ -415,15 +415,35 @@ class Store:
         This is empty if the commit was made in between: then its texts are new.
         """
         (old, start), (new, end) = before, after
-        if old == new or not old or not new or not 0 <= start < end:
+        if old == new or not old or not new:
             return set()
+        lines = self._steps(start, end)
+        if not lines or not all(map(_moves, lines)):
+            return set()
+        return set(self._differences(old, new))
+
+    def committed(
+        self, before: tuple[str, int], after: tuple[str, int]
+    ) -> tuple[str, str] | None:
+        """Return the commits before and after those made between two of `head`.
+
+        This is None if git has done anything but commit, such as amend or merge.
+        """
+        lines = self._steps(before[1], after[1])
+        if not lines or not all(map(_commits, lines)):
+            return None
+        return lines[0].split()[0], lines[-1].split()[1]
+
+    def _steps(self, start: int, end: int) -> Sequence[str]:
+        """Return the lines that have made the reflog of HEAD longer."""
+        if not 0 <= start < end:
+            return []
         try:
             with open(self._reflog, "rb") as file:
                 file.seek(start)
-                lines = file.read(end - start).decode(errors="replace").splitlines()
+                return file.read(end - start).decode(errors="replace").splitlines()
         except OSError:
-            return set()
-        return set(self._differences(old, new)) if all(map(_moves, lines)) else set()
+            return []
 
 
 def _private(path: str, flags: int) -> int:
@@ -443,6 +463,11 @@ def _content(file: str) -> bytes:
         return Path(file).read_bytes() if file else b""
     except OSError:
         return b""
+
+
+def _commits(line: str) -> bool:
+    """Return whether ``line`` of a reflog says that a commit was made, and no more."""
+    return line.partition("\t")[2].startswith("commit: ")
 
 
 def _moves(line: str) -> bool:

@@ -168,8 +168,11 @@ class Timeline:
         tree.git_problem = problem
         async with tree.lock:
             calls = [call for call in tree.running if not call.has_exited()]
-            before = tree.last
+            before, head = tree.last, tree.head
+            is_free = not tree.running and not self._beginning - {step}
             changes, by_git = await self._changes(tree, step)
+            if before and tree.last and is_free and not step.is_late:
+                await self._report_commit(tree, step, head)
             is_quiet = not changes
             step.update(tree, is_quiet)
             if step.is_late and step.begins:
@@ -310,6 +313,21 @@ class Timeline:
                 new_directories = tree.store.new_directories
                 facts["made"] = await _in_thread(new_directories, before, changes)
         await self._ask("wrote", facts, json.dumps(rows))
+
+    async def _report_commit(
+        self, tree: _Tree, step: "_Step", head: tuple[str, int]
+    ) -> None:
+        """Report to Emacs what was committed while no tool was running.
+
+        The work tree was at ``head`` at the last snapshot.
+        """
+        if tree.store is None or head == tree.head:
+            return
+        commits = await _in_thread(tree.store.committed, head, tree.head)
+        if commits:
+            base, commit = commits
+            facts = {**step.cli, "root": tree.root, "base": base, "commit": commit}
+            await self._ask("committed", facts, "")
 
     def _rows(self, store: Store, changes: Sequence[Change]) -> list[list[object]]:
         """Return what Emacs gets of ``changes``, with contents in private files.

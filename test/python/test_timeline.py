@@ -37,6 +37,7 @@ class Emacs(StubEmacs):
         self.hidden: set[str] = set()
         self.wrote: list[Facts] = []
         self.open: list[bool] = []
+        self.committed: list[tuple[str, str]] = []
 
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
         if kind == "called":
@@ -50,6 +51,9 @@ class Emacs(StubEmacs):
                 "shared": [i for i, hidden in enumerate(is_hidden) if not hidden],
                 "hidden": [i for i, hidden in enumerate(is_hidden) if hidden],
             }
+        if kind == "committed":
+            self.committed.append((facts["base"], facts["commit"]))
+            return {}
         assert kind == "wrote"
         rows = [
             (path, self.take(before), self.take(after), *others)
@@ -371,3 +375,47 @@ def test_events_of_each_cli(
     assert (first.has_ended, second.has_ended) == (False, True)
     assert first.key == second.key
     assert first.name == second.name == name
+
+
+async def test_a_commit_is_reported_if_no_tool_was_running(scene: Scene) -> None:
+    def head() -> str:
+        command = ["git", "-C", str(scene.root), "rev-parse", "HEAD"]
+        return subprocess.check_output(command, text=True).strip()
+
+    def commit(text: str, *options: str) -> tuple[str, str]:
+        base = head()
+        scene.write(a=text)
+        scene.git("commit", "-qam", text, *options)
+        return base, head()
+
+    # What was before the first snapshot is not known.
+    commit("2")
+    await scene.turn()
+    assert scene.emacs.committed == []
+    base, _ = commit("3")
+    _, last = commit("4")
+    await scene.turn()
+    assert scene.emacs.committed == [(base, last)]
+    # By the CLI, with and without an end of its tool, and beside another one.
+    await scene.begin("commit")
+    commit("5")
+    await scene.end("commit")
+    await scene.begin("background", is_background=True)
+    await scene.end("background", is_background=True)
+    commit("6")
+    await scene.turn()
+    await scene.begin("shell", OTHER)
+    await scene.turn()
+    commit("7")
+    await scene.turn()
+    await scene.end("shell", OTHER)
+    # Neither plain commits.
+    commit("8", "--amend")
+    await scene.turn()
+    commit("9")
+    scene.git("checkout", "-qb", "branch")
+    await scene.turn()
+    assert scene.emacs.committed == [(base, last)]
+    between = commit("10")
+    await scene.begin("later")
+    assert scene.emacs.committed == [(base, last), between]

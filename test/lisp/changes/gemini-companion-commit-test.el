@@ -130,5 +130,22 @@ visits, and the file b."
     (gemini-companion-commit-test-read)
     (should (eql 1 (gemini-companion-test-left)))))
 
+(ert-deftest gemini-companion-commit-that-the-server-has-seen-keeps-what-it-has ()
+  (gemini-companion-commit-test-with nil
+    (let ((head (lambda ()
+                  (string-trim (gemini-companion-commit-test-git "rev-parse" "HEAD"))))
+          (base nil))
+      (setq base (funcall head))
+      (gemini-companion-commit-test-git "commit" "-qm" "second" "b")
+      (gemini-companion-commit-test-git "commit" "-qm" "third" "a")
+      (gemini-companion-commit-seen directory base (funcall head))
+      (gemini-companion-test-eventually (null (gemini-companion-test-left)))
+      ;; Once it is taken back, it stays so.
+      (gemini-companion-decision-take-back)
+      (should (eql 3 (gemini-companion-test-left)))
+      (gemini-companion-commit-seen directory base (funcall head))
+      (gemini-companion-commit-test-read)
+      (should (eql 3 (gemini-companion-test-left))))))
+
 (provide 'gemini-companion-commit-test)
 ;;; gemini-companion-commit-test.el ends here
