@@ -9,12 +9,11 @@
 ;; comments in the overview, in a review and in a file.
 ;;
 ;; A comment is anchored to lines of a text: the proposal while it awaits an answer,
-;; then the file; or the plan about which a CLI asks.  In a buffer with that text, an overlay follows the lines and
-;; displays the comment.  In other buffers, and after a revert or a command that
-;; replaced the whole text, the lines are searched for.  If they occur several times,
-;; the previous text, the record of the file or the surrounding lines tell which
-;; occurrence is meant.  If no occurrence is certain, the comment is displayed at the
-;; top, and sent without a line number.
+;; then the file; or the plan about which a CLI asks.  In a buffer with that text, an
+;; overlay follows the lines and displays the comment.  In other buffers, and after a
+;; revert or a command that replaced the lines, they are searched for: the nearest equal
+;; lines, first those with the same lines around them.  If there are none, the comment is
+;; displayed at the top, and sent without a line number.
 ;;
 ;; A comment without lines is about its file.
 
@@ -273,51 +272,21 @@ If COMMENT had fewer than three lines there, the text must begin or end."
          (gemini-companion-comment--equal-p below lines end)
          (or (length> below 2) (<= (length lines) (+ end (length below)))))))
 
-(defun gemini-companion-comment--find (comment lines &optional old was)
+(defun gemini-companion-comment--find (comment lines)
   "Return the number of the first line of COMMENT in LINES, or nil.
 LINES is a vector of strings with newlines.  Of several equal lines, return the
 nearest ones to the last known position; but first of those that have the same
-lines around them as COMMENT had.  If OLD, the lines that LINES have replaced,
-are known, COMMENT was at the number WAS there, by default the last known
-number; then its lines are followed to LINES."
-  (let* ((matches (gemini-companion-comment--matches comment lines))
-         (first (or was
-                    (gemini-companion-comment-first comment)
-                    (gemini-companion-comment-last comment)
-                    1))
-         (moved (and old
-                     (cdr matches)
-                     (gemini-companion-comment--equal-p
-                      (gemini-companion-comment-lines comment) old (1- first))
-                     (gemini-companion-comment--moved first old lines))))
-    (cond ((null (cdr matches)) (car matches))
-          ((car (memql moved matches)))
-          (t (let ((near (or moved first)))
-               (car (seq-sort-by
-                     (lambda (number) (abs (- number near))) #'<
-                     (or (seq-filter
-                          (apply-partially #'gemini-companion-comment--fits-p
-                                           comment lines)
-                          matches)
-                         matches))))))))
-
-(defun gemini-companion-comment--moved (number old new)
-  "Return where the line with NUMBER in OLD is in NEW, two vectors of lines.
-For a line that was replaced, that is the first line of what replaced it."
-  (let ((index (1- number))
-        (shift 0)
-        (found nil))
-    (dolist (region (gemini-companion-lines-compare old new))
-      (unless found
-        (cond ((< index (gemini-companion-lines-region-old region))
-               (setq found t))
-              ((< index (gemini-companion-lines-region-old-end region))
-               (setq index (gemini-companion-lines-region-new region)
-                     shift 0
-                     found t))
-              (t (setq shift (- (gemini-companion-lines-region-new-end region)
-                                (gemini-companion-lines-region-old-end region)))))))
-    (+ 1 index shift)))
+lines around them as COMMENT had."
+  (let ((matches (gemini-companion-comment--matches comment lines))
+        (near (or (gemini-companion-comment-first comment)
+                  (gemini-companion-comment-last comment)
+                  1)))
+    (car (seq-sort-by (lambda (number) (abs (- number near))) #'<
+                      (or (seq-filter
+                           (apply-partially #'gemini-companion-comment--fits-p
+                                            comment lines)
+                           matches)
+                          matches)))))
 
 (defun gemini-companion-comment--range (comment lines)
   "Return (FIRST . LAST), where COMMENT is in LINES, from 1 on, or nil.
@@ -645,12 +614,11 @@ It is the buffer of the proposal or plan, or else the one that visits the file."
   "Return all lines of the current buffer, ignoring narrowing, a vector."
   (gemini-companion-lines-split (gemini-companion-text-of-buffer)))
 
-(defun gemini-companion-comment--move (comment lines &optional in-place old)
+(defun gemini-companion-comment--move (comment lines &optional in-place)
   "Move the overlay of COMMENT to its lines in LINES, those of the current buffer.
 If LINES do not have them, move it to the top.  If IN-PLACE is non-nil, only
 lines that differ were replaced, so the overlay stays if it is on its lines,
-with the same lines around them.  OLD are the lines of the buffer before, a
-vector, or nil if that is not known."
+with the same lines around them."
   (let* ((first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment--now comment)))
          (quoted (gemini-companion-comment-lines comment)))
@@ -667,7 +635,7 @@ vector, or nil if that is not known."
                              ;; If two lines are equal, one may have been removed.
                              (gemini-companion-comment--fits-p comment lines now))
                         now
-                      (gemini-companion-comment--find comment lines old))))
+                      (gemini-companion-comment--find comment lines))))
         (if number
             (gemini-companion-comment--set-anchor comment lines number)
           (setf (gemini-companion-comment-first comment) nil))
@@ -688,43 +656,20 @@ vector, or nil if that is not known."
 (defun gemini-companion-comment--follow-text (overlay after beg end &rest _)
   "Display the comment of OVERLAY again after its text was changed.
 Before the change, AFTER is nil, and the text from BEG to END will be replaced:
-if that is the whole text, the comment is searched for afterwards.  This is a
-hook of OVERLAY for modifications."
-  (let ((comment (overlay-get overlay 'gemini-companion-comment))
-        (deleted (overlay-get overlay 'gemini-companion-deleted)))
-    (if after
-        (progn
-          (when (< beg end)
-            (gemini-companion-comment--follow-insertion overlay beg end))
-          (gemini-companion-comment--set-string comment))
-      (when (and (< beg end)
-                 (<= beg (overlay-start overlay))
-                 (<= (overlay-end overlay) end))
-        (overlay-put overlay 'gemini-companion-deleted
-                     (cons (cons (buffer-substring-no-properties beg end)
-                                 (- (overlay-start overlay) beg))
-                           (seq-take deleted 50))))
-      (when (and (< beg end)
-                 (= 1 beg)
-                 (= end (save-restriction (widen) (point-max)))
-                 ;; A command may replace the text several times.
-                 (null (overlay-get overlay 'gemini-companion-replaced)))
-        (let ((lines (gemini-companion-comment--text)))
-          (gemini-companion-comment--remember comment lines)
-          (overlay-put overlay 'gemini-companion-replaced lines))))
+if that is the whole text of OVERLAY, the comment is searched for afterwards.
+This is a hook of OVERLAY for modifications."
+  (let ((comment (overlay-get overlay 'gemini-companion-comment)))
+    (cond
+     (after (gemini-companion-comment--set-string comment))
+     ;; A command may replace the text several times.
+     ((and (< beg end)
+           (<= beg (overlay-start overlay))
+           (<= (overlay-end overlay) end)
+           (null (overlay-get overlay 'gemini-companion-replaced)))
+      (gemini-companion-comment--remember comment (gemini-companion-comment--text))
+      (overlay-put overlay 'gemini-companion-replaced t)))
     ;; In Emacs 28, undo moves the ends of overlays after that.
     (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
-
-(defun gemini-companion-comment--follow-insertion (overlay beg end)
-  "Note if the inserted text from BEG to END had been deleted from OVERLAY.
-An undo may restore in several steps what was deleted in several steps."
-  (pcase (overlay-get overlay 'gemini-companion-deleted)
-    (`((,text . ,offset) . ,earlier)
-     (when (string= text (buffer-substring-no-properties beg end))
-       (overlay-put overlay 'gemini-companion-deleted earlier)
-       (unless earlier
-         (overlay-put overlay 'gemini-companion-back
-                      (copy-marker (+ beg offset))))))))
 
 (defun gemini-companion-comment--remember (comment lines)
   "Record the lines around the lines of COMMENT in LINES, those of its buffer.
@@ -746,17 +691,11 @@ If the lines of COMMENT were deleted there, record that they are gone."
                       (widen)
                       (overlays-in (point-min) (point-max))))))
 
-(defvar-local gemini-companion-comment--before nil
-  "The lines of this buffer before a revert, while that goes on, or nil.")
-(put 'gemini-companion-comment--before 'permanent-local t)
-
 (defun gemini-companion-comment--before-revert ()
   "Record the lines around the comments in the current buffer.
 Its text will be reverted, or merged with what a CLI has written."
-  (setq gemini-companion-comment--before nil)
   (when-let* ((comments (gemini-companion-comment--here)))
     (let ((lines (gemini-companion-comment--text)))
-      (setq gemini-companion-comment--before lines)
       (dolist (comment comments)
         (gemini-companion-comment--remember comment lines)))))
 
@@ -770,10 +709,8 @@ Also display the comments on a proposal that the CLI has written now."
         (let ((lines (gemini-companion-comment--text)))
           (dolist (comment comments)
             (gemini-companion-comment--move comment lines
-                                            gemini-companion-revert-in-place
-                                            gemini-companion-comment--before)
+                                            gemini-companion-revert-in-place)
             (gemini-companion-comment--set-string comment))))))
-  (setq gemini-companion-comment--before nil)
   (gemini-companion-comment--attach))
 
 (defun gemini-companion-comment--show-again ()
@@ -795,34 +732,23 @@ The merge has replaced only lines that differ."
 
 (defun gemini-companion-comment--straighten (comment)
   "Let the overlay of COMMENT cover whole lines of the current buffer.
-If its lines were deleted and are restored, as by an undo, cover them."
+If its lines were replaced or are gone, search for them: an undo may restore
+them."
   (let* ((overlay (gemini-companion-comment-overlay comment))
-         (beg (overlay-start overlay))
-         (quoted (gemini-companion-comment-lines comment)))
+         (beg (overlay-start overlay)))
     (cond
-     ((overlay-get overlay 'gemini-companion-replaced)
-      (let ((old (overlay-get overlay 'gemini-companion-replaced)))
-        (overlay-put overlay 'gemini-companion-replaced nil)
-        (gemini-companion-comment--move comment (gemini-companion-comment--text)
-                                        nil old)))
-     ((not (gemini-companion-comment--anchored-p comment)))
-     ((null (gemini-companion-comment-first comment))
+     ((or (overlay-get overlay 'gemini-companion-replaced)
+          (and (gemini-companion-comment--anchored-p comment)
+               (null (gemini-companion-comment-first comment))))
+      (overlay-put overlay 'gemini-companion-replaced nil)
       (gemini-companion-comment--move comment (gemini-companion-comment--text)))
-     ;; In Emacs 28, undo has moved the ends somewhere else.
-     ((when-let* ((back (overlay-get overlay 'gemini-companion-back))
-                  (text (string-join quoted "\n"))
-                  (end (+ back (length text)))
-                  ((<= end (point-max)))
-                  ((string= text (buffer-substring-no-properties back end))))
-        (move-overlay overlay back end)))
-     ((or (< beg (overlay-end overlay)) (equal '("") quoted))
+     ((and (gemini-companion-comment--anchored-p comment)
+           (or (< beg (overlay-end overlay))
+               (equal '("") (gemini-companion-comment-lines comment))))
       (move-overlay overlay
                     (save-excursion (goto-char beg) (line-beginning-position))
                     (save-excursion (goto-char (overlay-end overlay))
-                                    (line-end-position)))))
-    (overlay-put overlay 'gemini-companion-back nil)
-    (when (gemini-companion-comment--live-p comment)
-      (overlay-put overlay 'gemini-companion-deleted nil))))
+                                    (line-end-position)))))))
 
 (defun gemini-companion-comment--set-string (comment)
   "Display the text of COMMENT at its overlay, in the current buffer."
@@ -922,7 +848,6 @@ rejection."
     ((or 'shown 'changed)
      (when (gemini-companion-edit-open-p edit)
        (mapc #'gemini-companion-comment--show (gemini-companion-edit-comments edit))))
-    ('written (gemini-companion-comment--follow-write edit))
     ('decided
      (dolist (comment (reverse (gemini-companion-edit-comments edit)))
        (if (gemini-companion-comment-waiting-p comment)
@@ -930,40 +855,9 @@ rejection."
          ;; The buffers of the review will be killed.
          (gemini-companion-comment--hide comment))))))
 
-(defun gemini-companion-comment--follow-write (edit)
-  "Let the comments on the file of EDIT follow what EDIT has written.
-In the buffer of the file, an overlay follows."
-  (when-let* ((comments (seq-filter
-                         (lambda (comment)
-                           (and (gemini-companion-comment-first comment)
-                                (gemini-companion-comment--anchored-p comment)))
-                         (gemini-companion-comments-of-file
-                          (gemini-companion-edit-true-name edit))))
-              (before (gemini-companion-edit-content edit))
-              ((gemini-companion-content-bytes-p before))
-              ;; The buffer may still have the previous text.
-              (text (gemini-companion-comment--file-text
-                     (gemini-companion-edit-file edit) 'disk)))
-    (let ((old (gemini-companion-lines-split
-                (gemini-companion-content-text before)))
-          (new (gemini-companion-lines-split text)))
-      (dolist (comment (seq-remove
-                        ;; A write may be reported twice.
-                        (lambda (comment)
-                          (gemini-companion-comment--fits-p
-                           comment new (gemini-companion-comment-first comment)))
-                        comments))
-        (let* ((was (gemini-companion-comment--find comment old))
-               (number (and was
-                            (gemini-companion-comment--find comment new old was))))
-          (unless (or (null number) (gemini-companion-comment--live-p comment))
-            (gemini-companion-comment--set-anchor comment new number)))))))
-
-(defun gemini-companion-comment--file-text (path &optional disk)
-  "Return the text of the file PATH, of its buffer or else on disk, or nil.
-If DISK is non-nil, the buffer does not count."
-  (let ((buffer (unless disk
-                  (gemini-companion-names-buffer path))))
+(defun gemini-companion-comment--file-text (path)
+  "Return the text of the file PATH, of its buffer or else on disk, or nil."
+  (let ((buffer (gemini-companion-names-buffer path)))
     (cond (buffer (gemini-companion-text-of-buffer buffer))
           ((gemini-companion-text-unreadable-reason path) nil)
           (t (ignore-error file-error
@@ -1133,8 +1027,7 @@ the file as a whole."
     (gemini-companion-revert-merge-hook gemini-companion-comment--before-revert)
     (gemini-companion-revert-merged-hook gemini-companion-comment--after-merge)
     (kill-emacs-query-functions gemini-companion-exit-p)
-    ;; Comments must move before the record has what was written.
-    (gemini-companion-edit-functions gemini-companion-comment--follow -50)))
+    (gemini-companion-edit-functions gemini-companion-comment--follow)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'comment)))
   "Display the comments that were made before the mode was turned off."

@@ -380,9 +380,9 @@ sent; exit anyway? " asked))
                     (eql 1 (overlay-end overlay)))))
         (set-buffer-modified-p nil)))))
 
-(ert-deftest gemini-companion-comment-follows-its-file-that-nobody-visits ()
+(ert-deftest gemini-companion-comment-is-on-the-nearest-equal-lines ()
   (gemini-companion-comment-test-with '(("a" "f {\n}\n"))
-    (let ((text "x {\n}\nf {\n}\n")
+    (let ((text "1\n2\nx {\n}\n3\n4\n5\nf {\n}\n")
           (sent (lambda ()
                   (gemini-companion-comment-for-cli (car (gemini-companion-comments))
                                                     session))))
@@ -392,30 +392,30 @@ sent; exit anyway? " asked))
       (goto-char (point-min))
       (search-forward "x {\n")
       (gemini-companion-comment-test-comment "Why?")
-      (should (equal "a:2\n> }\nWhy?" (funcall sent)))
-      ;; The CLI writes beside it, and lines like it.
-      (setq text "y {\n}\nx {\n  z\n}\nf {\n}\n")
+      (should (equal "a:4\n> }\nWhy?" (funcall sent)))
+      ;; The CLI writes equal lines above, but the same lines are around these.
+      (setq text (concat "y {\n}\n" (string-replace "f {\n}\n" "" text)))
+      (setq text (string-replace "1\n2\n" "0\n1\n2\n" text))
       (gemini-companion-test-writes "a" text session)
-      (should (equal "a:5\n> }\nWhy?" (funcall sent)))
+      (should (equal "a:7\n> }\nWhy?" (funcall sent)))
       ;; Others stash all that, write above, and bring it back.
       (gemini-companion-test-write (expand-file-name "a" directory) "0\nf {\n}\n")
       ;; The nearest equal line.
       (should (equal "a:3\n> }\nWhy?" (funcall sent)))
       (gemini-companion-test-write (expand-file-name "a" directory) (concat "0\n" text))
-      (should (equal "a:6\n> }\nWhy?" (funcall sent)))
+      (should (equal "a:8\n> }\nWhy?" (funcall sent)))
       (find-file (expand-file-name "a" directory))
-      (should (equal '((6 . ">> Why?")) (gemini-companion-comment-test-shown)))
+      (should (equal '((8 . ">> Why?")) (gemini-companion-comment-test-shown)))
       ;; The record has another name then, and the comment has, too.
       (rename-file (expand-file-name "a" directory) (expand-file-name "b" directory))
       (set-visited-file-name (expand-file-name "b" directory) t t)
       (set-visited-file-modtime)
       (kill-buffer)
       (gemini-companion-test-writes "b" (concat "}\n0\n" text) session)
-      (should (equal "b:7\n> }\nWhy?" (funcall sent)))
-      ;; Which one is new is certain to nobody.
-      (gemini-companion-test-writes
-       "b" (concat "}\n0\n" (string-replace "  z\n" "  z\n}\n" text)) session)
-      (should (member (funcall sent) '("b:7\n> }\nWhy?" "b:8\n> }\nWhy?"))))))
+      (should (equal "b:9\n> }\nWhy?" (funcall sent)))
+      ;; None is left.
+      (gemini-companion-test-writes "b" "0\n" session)
+      (should (equal "b\n> }\nWhy?" (funcall sent))))))
 
 (ert-deftest gemini-companion-comment-follows-a-renamed-file ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
