@@ -168,7 +168,8 @@
                 (emacs (command)
                   (let ((last-command 'ignore))
                     (undo-boundary)
-                    (funcall command)
+                    ;; In Emacs 28, `undo-redo' needs a number.
+                    (funcall command 1)
                     (gemini-companion-step-write-turned))))
         (let ((first (if keep "keep of 2 changes" "undo of a")))
           (if keep
