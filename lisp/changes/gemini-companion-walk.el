@@ -605,6 +605,16 @@ They are one decision.  Return what was done, a text."
       (gemini-companion-step-keep-changes record parts))
     (concat "Kept " lines)))
 
+(defun gemini-companion-walk-decide (keep record changes parts)
+  "Keep CHANGES of RECORD if KEEP is non-nil, or else undo them.
+If PARTS is non-nil, some are parts of changes.  Return what was done, a text."
+  (cond (parts (funcall (if keep
+                            #'gemini-companion-walk--keep-parts
+                          #'gemini-companion-walk--undo-parts)
+                        record changes))
+        (keep (gemini-companion-walk--keep-groups (list (cons record changes))))
+        (t (gemini-companion-walk--undo-groups (list (cons record changes))))))
+
 (defun gemini-companion-walk--count-lines (parts)
   "Return the number of lines of PARTS, changes, as a text.
 Removed lines count where there are no others."
@@ -952,23 +962,18 @@ buffer has unsaved text, only that is changed.  A new file is deleted, after
 asking."
   (interactive)
   (gemini-companion-walk--begin)
-  (gemini-companion-walk--decide #'gemini-companion-walk--undo-groups
-                                 #'gemini-companion-walk--undo-parts))
+  (gemini-companion-walk--decide-here nil))
 
-(defun gemini-companion-walk--decide (groups-function parts-function)
-  "Decide on the change at point, or on the lines of the region.
-Call GROUPS-FUNCTION with a list of (RECORD . CHANGES), or PARTS-FUNCTION with a
-record and parts of changes.  Both return what was done, a text.  Then go to the
-next change."
+(defun gemini-companion-walk--decide-here (keep)
+  "Keep the change at point, or the lines of the region, if KEEP is non-nil.
+Otherwise, undo them.  Then go to the next change."
   (pcase-let* ((`(,record ,changes ,parts)
                 (or (gemini-companion-walk--in-region)
                     (pcase-let ((`(,record . ,change) (gemini-companion-walk--here)))
                       (list record (list change) nil))))
                (others (gemini-companion-walk--others record)))
     (gemini-companion-walk--after
-     others (if parts
-                (funcall parts-function record changes)
-              (funcall groups-function (list (cons record changes)))))))
+     others (gemini-companion-walk-decide keep record changes parts))))
 
 (defun gemini-companion-undo-changes (&optional turn)
   "Undo all changes of this file, and go to the next file.
@@ -988,8 +993,7 @@ files are deleted, after asking."
 With an active region, keep what the CLI has changed in its lines."
   (interactive)
   (gemini-companion-walk--begin)
-  (gemini-companion-walk--decide #'gemini-companion-walk--keep-groups
-                                 #'gemini-companion-walk--keep-parts))
+  (gemini-companion-walk--decide-here 'keep))
 
 (defun gemini-companion-keep-changes (&optional turn)
   "Keep all changes of this file, and go to the next file.

@@ -592,16 +592,93 @@ Ask about several files.  BY is a predicate of the edits that are undone."
 
 (defun gemini-companion-overview-keep ()
   "Keep the change at point, or what is left of the file, turn or CLI at point.
-A kept change is left again.  You are asked about several files."
+With an active region, keep its lines.  A kept change is left again.  You are
+asked about several files."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (let ((row (gemini-companion-overview-page-row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error))
+        (selected (gemini-companion-overview--selected)))
     (gemini-companion-overview--refuse row "a accepts it" "a allows it")
     (cond
+     (selected (gemini-companion-overview--decide-selected selected 'keep))
      ((gemini-companion-overview-page-mark) (gemini-companion-overview--keep-change))
      ((gemini-companion-overview-page-on-heading-p)
       (gemini-companion-overview--keep-row row))
      (t (user-error "No change here; n goes to the next one")))))
+
+(defun gemini-companion-overview--selected ()
+  "Return what is selected of the changes left, or nil if no region is active.
+The value is a list (RECORD ROW SELECTED...).  An element of SELECTED is a list:
+the position of a line of a change, the indices of the selected lines in the
+text, and those of the selected lines among the removed ones of the change."
+  (when (use-region-p)
+    (let ((end (region-end))
+          (record nil)
+          (row nil)
+          (selected nil))
+      (save-excursion
+        (goto-char (region-beginning))
+        (forward-line 0)
+        (while (< (point) end)
+          (when-let* ((mark (gemini-companion-overview-page-mark))
+                      ((eq 'left (car mark))))
+            (let* ((here (gemini-companion-overview-page-row))
+                   (its-record (gemini-companion-overview-row-record here))
+                   (key (cons (gemini-companion-overview-row-key here) mark))
+                   (change (or (assoc key selected)
+                               (car (push (list key (point) nil nil) selected)))))
+              (unless (eq (setq record (or record its-record)) its-record)
+                (user-error "Select lines of one file"))
+              (setq row here)
+              (pcase (gemini-companion-overview--line-here)
+                (`(new . ,index) (push index (nth 2 change)))
+                (`(old . ,index) (push index (nth 3 change))))))
+          (forward-line)))
+      (unless selected
+        (user-error "No change in the region"))
+      (cons record (cons row (reverse (mapcar #'cdr selected)))))))
+
+(defun gemini-companion-overview--line-here ()
+  "Return which line of a change is at point, (new . INDEX) or (old . INDEX).
+INDEX is that of the line in the text, or among the removed ones of the change.
+Return nil if it is neither, such as a comment."
+  (let ((old (get-text-property (point) 'gemini-companion-old))
+        (new (get-text-property (point) 'gemini-companion-line))
+        (mark (gemini-companion-overview-page-mark))
+        (count 0))
+    (cond ((null new) nil)
+          ((null old) (cons 'new (1- new)))
+          ((get-text-property (point) 'gemini-companion-hunk)
+           (save-excursion
+             (while (and (= 0 (forward-line -1))
+                         (equal mark (gemini-companion-overview-page-mark))
+                         (get-text-property (point) 'gemini-companion-old))
+               (setq count (1+ count))))
+           (cons 'old count)))))
+
+(defun gemini-companion-overview--decide-selected (selected keep)
+  "Keep SELECTED if KEEP is non-nil, or undo it.
+SELECTED is the value of `gemini-companion-overview--selected'."
+  (pcase-let* ((`(,record ,row . ,lines) selected)
+               (changes (mapcar (pcase-lambda (`(,position . ,_))
+                                  (save-excursion
+                                    (goto-char position)
+                                    (gemini-companion-overview-page-current-change)))
+                                lines))
+               (index (save-excursion
+                        (goto-char (caar lines))
+                        (gemini-companion-overview-page-target-number)))
+               (parts (cl-loop for change in changes
+                               for (_ news olds) in lines
+                               append (gemini-companion-changes-part
+                                       record change
+                                       (lambda (n) (memq n news))
+                                       (lambda (n) (memq n olds))))))
+    (deactivate-mark)
+    (gemini-companion-overview-page-after
+     index row (gemini-companion-walk-decide
+                keep record parts
+                (not (seq-every-p (lambda (part) (memq part changes)) parts))))))
 
 (defun gemini-companion-overview--keep-change ()
   "Keep the change at point, or if it is kept, make it unreviewed again."
@@ -657,7 +734,7 @@ This changes the files, or only the buffer of a file with unsaved text.  A new
 file is deleted.  You are asked about several files and about new ones.  A
 change at point is replaced by the lines that are displayed as removed, even if
 two turns have written it.  On a row, what an earlier turn has done in the same
-lines stays, and counts in that turn.
+lines stays, and counts in that turn.  With an active region, undo its lines.
 
 With WHOLE, a prefix argument, undo everything that the edits of the file or
 turn at point have done, including what you have kept: the file gets its
@@ -668,10 +745,12 @@ with them, after a question.  With WHOLE, a turn that has such edits is undone
 in all files or in none."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (let ((row (gemini-companion-overview-page-row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error))
+        (selected (gemini-companion-overview--selected)))
     (gemini-companion-overview--refuse row "x excludes a hunk, r rejects it"
                                        "r refuses it")
     (cond
+     (selected (gemini-companion-overview--decide-selected selected nil))
      ((and (gemini-companion-overview--group row)
            (gemini-companion-overview-page-on-heading-p))
       (gemini-companion-overview--undo-group (gemini-companion-overview--group row)))

@@ -219,6 +219,37 @@ since when a CLI waits: the name is longer."
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-keep-file))))))
 
+(ert-deftest gemini-companion-overview-decides-on-the-lines-of-the-region ()
+  (pcase-dolist (`(,from ,to ,key ,said ,text ,marked)
+                 '(("^\\+c" "^\\+c" "u" "Undid 1 line of a"
+                    "1\nb\n3\nd\n5\n6\n7\n8\nnine\n" (2 4 9))
+                   ("^\\+c" "^\\+d" "k" "Kept 2 lines"
+                    "1\nb\nc\nd\n5\n6\n7\n8\nnine\n" (2 9))
+                   ;; Of removed lines, and of two changes.
+                   ("^-2" "^-2" "u" "Undid 1 line of a"
+                    "1\n2\nc\nd\n5\n6\n7\n8\nnine\n" (3 4 9))
+                   ("^\\+d" "^\\+nine" "u" "Undid 2 lines of a"
+                    "1\nb\nc\n4\n5\n6\n7\n8\n9\n" (2 3))
+                   ("^-2" "^\\+d" "k" "Kept 1 change"
+                    "1\nb\nc\nd\n5\n6\n7\n8\nnine\n" (9))))
+    (ert-info ((format "%s to %s, %s" from to key))
+      (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
+        (find-file-noselect "a")
+        (gemini-companion-test-writes "a" "1\nb\nc\nd\n5\n6\n7\n8\nnine\n" session)
+        (gemini-companion-turn-page)
+        (let ((transient-mark-mode t))
+          (gemini-companion-overview-test-go-to from)
+          (push-mark nil t t)
+          (gemini-companion-overview-test-go-to to)
+          (end-of-line)
+          (setq mark-active t)
+          (should (string-prefix-p said (gemini-companion-overview-test-keys key))))
+        (should (equal text (gemini-companion-text-of-buffer "a")))
+        (should (equal text (gemini-companion-test-file-text "a")))
+        (should (equal marked (gemini-companion-test-marked "a")))
+        (gemini-companion-overview-test-keys "C-/")
+        (should (equal '(2 3 4 9) (gemini-companion-test-marked "a")))))))
+
 (ert-deftest gemini-companion-overview-undoes-new-files-that-are-empty ()
   (gemini-companion-overview-test-with '(("a" "1\n"))
     (gemini-companion-state-report session 'prompt "Do it")
