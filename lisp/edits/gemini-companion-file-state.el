@@ -41,9 +41,9 @@
 
 ;;;; Awaiting a write
 
-(defun gemini-companion-file-state-await (edit decision override)
+(defun gemini-companion-file-state-await (edit decision overwrite)
   "Await the write of EDIT by its CLI after the DECISION about it.
-OVERRIDE is nil, or the text by which Emacs overrides the text of the CLI."
+OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
   ;; Even a rejected edit may be written: a yes in the terminal may cross the
   ;; answer.
   (setf (gemini-companion-edit-awaited edit)
@@ -54,8 +54,8 @@ OVERRIDE is nil, or the text by which Emacs overrides the text of the CLI."
          ;; Qwen Code writes the files of an answer once all of its edits have ended.
          :waits (lambda ()
                   (gemini-companion-edits-open (gemini-companion-edit-session edit)))
-         :override (and override
-                        (cons (gemini-companion-edit-proposed edit) override))
+         :overwrite (and overwrite
+                         (cons (gemini-companion-edit-proposed edit) overwrite))
          :lasts (lambda () (not (gemini-companion-file-state--past-p edit))))))
 
 (defun gemini-companion-file-state-forget (edit)
@@ -86,12 +86,12 @@ OVERRIDE is nil, or the text by which Emacs overrides the text of the CLI."
 
 (defun gemini-companion-file-state-end-others (edit)
   "Check the other edits of the file of EDIT that have ended.
-Stop overriding the text of the file for them, as the next write may be EDIT."
+Stop overwriting the text of the file for them, as the next write may be EDIT."
   (dolist (other (gemini-companion-edit-others-of-file edit))
     (let ((awaited (gemini-companion-edit-awaited other)))
       (when (gemini-companion-written-live-p awaited)
         (gemini-companion-file-state--detect other)
-        (gemini-companion-written-end-override awaited)))))
+        (gemini-companion-written-end-overwrite awaited)))))
 
 (defun gemini-companion-file-state-detect-write (edit)
   "Check immediately whether EDIT was written, if it was accepted.
@@ -350,7 +350,7 @@ without replacement."
 
 (defun gemini-companion-file-state--unknown-to-cli (edit)
   "Return the previous edit of the file of EDIT if the CLI may not know its text.
-Some CLIs write their proposal, which Emacs overrides by the text that the user
+Some CLIs write their proposal, which Emacs overwrites by the text that the user
 has accepted.  In the same turn, the CLI does not know that text until it reads
 the file again."
   (when-let* (((gemini-companion-client-writes-own-text-p

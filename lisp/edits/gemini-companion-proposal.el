@@ -165,27 +165,27 @@ If EDIT ended meanwhile, report that and return nil."
 
 ;;;; Ending
 
-(defun gemini-companion-proposal--decide (edit decision &optional override)
+(defun gemini-companion-proposal--decide (edit decision &optional overwrite)
   "Set the DECISION about EDIT, and send the outcome, unless it is `dismissed'.
 Do nothing if EDIT was decided before.  The caller must close the view.
-OVERRIDE is nil, or the accepted text, by which Emacs overrides the text that
+OVERWRITE is nil, or the accepted text, by which Emacs overwrites the text that
 the CLI writes."
   (when (gemini-companion-edit-open-p edit)
     (gemini-companion-file-state-end-others edit)
-    (gemini-companion-proposal--decide-and-send edit decision override)
+    (gemini-companion-proposal--decide-and-send edit decision overwrite)
     (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
     (when (memq decision '(dismissed rejected))
       (gemini-companion-proposal--read-refused edit))
     (setf (gemini-companion-edit-since edit) (float-time))
     (gemini-companion-edit-notify edit 'decided)))
 
-(defun gemini-companion-proposal--decide-and-send (edit decision override)
+(defun gemini-companion-proposal--decide-and-send (edit decision overwrite)
   "Set the DECISION about EDIT, await its write, and send its outcome.
-For OVERRIDE, see `gemini-companion-proposal--decide'.  If the outcome cannot
+For OVERWRITE, see `gemini-companion-proposal--decide'.  If the outcome cannot
 be sent, or the user quits meanwhile, EDIT stays open, and can be answered
 again.  Emacs itself writes the file of an edit of a group."
   (unless (gemini-companion-edit-group edit)
-    (gemini-companion-file-state-await edit decision override))
+    (gemini-companion-file-state-await edit decision overwrite))
   (setf (gemini-companion-edit-decision edit) decision
         (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
   (unless (eq decision 'dismissed)

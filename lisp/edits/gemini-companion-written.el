@@ -46,14 +46,14 @@ For KEYS, see `gemini-companion-revert-now'."
 waits for answers at the end of the minute, which then begins again.")
   (seen nil :documentation "The stamp of the last write that was reported.")
   (found nil :documentation "The stamp of the awaited write, if it was found.")
-  (override nil :documentation "Nil, or (EXPECTED . ACCEPTED): when the CLI has
-written the text EXPECTED, Emacs overrides it by the text ACCEPTED.")
+  (overwrite nil :documentation "Nil, or (EXPECTED . ACCEPTED): when the CLI has
+written the text EXPECTED, Emacs overwrites it by the text ACCEPTED.")
   (lasts nil :documentation "Nil, or a function that returns nil once the text
-must no longer be overridden.")
+must no longer be overwritten.")
   (self-written nil :documentation "The stamp of the last write by this Emacs, at the
-start or by an override.  A later write by this Emacs ends the override.")
+start or by an overwrite.  A later write by this Emacs ends the overwrite.")
   (touched nil :documentation "Time of the last write, in seconds, while the
-text may be overridden.")
+text may be overwritten.")
   (postponed nil :documentation "Non-nil if that write is not reported yet."))
 
 ;;;; Records
@@ -73,7 +73,7 @@ REPORT, and REST, keywords and values, are slots of the value."
     written))
 
 (defun gemini-companion-written--set-self-written (written)
-  "Record that writes by Emacs until now do not end the override of WRITTEN."
+  "Record that writes by Emacs until now do not end the overwrite of WRITTEN."
   (setf (gemini-companion-written-self-written written)
         (gemini-companion-watch-self-written
          (gemini-companion-written-watch written))))
@@ -98,10 +98,10 @@ Overrides of the text of the CLI do not count."
          (gemini-companion-watch-self-written
           (gemini-companion-written-watch written))))
 
-(defun gemini-companion-written-end-override (written)
-  "End the override of WRITTEN, and report the last write if it was postponed."
-  (when (gemini-companion-written-override written)
-    (setf (gemini-companion-written-override written) nil)
+(defun gemini-companion-written-end-overwrite (written)
+  "End the overwrite of WRITTEN, and report the last write if it was postponed."
+  (when (gemini-companion-written-overwrite written)
+    (setf (gemini-companion-written-overwrite written) nil)
     (when (gemini-companion-written-postponed written)
       (gemini-companion-written--report written 'changed))))
 
@@ -122,7 +122,7 @@ reverted.  See `gemini-companion-watch-start'."
                                         (gemini-companion-written-seen written)))))
       (setf (gemini-companion-written-seen written) stamp)
       (gemini-companion-written--changed written))
-    (gemini-companion-written--maybe-end-override written)
+    (gemini-companion-written--maybe-end-overwrite written)
     (when free
       (gemini-companion-revert-now (gemini-companion-watch-file watch)
                                    (gemini-companion-written-keys written)))
@@ -132,31 +132,31 @@ reverted.  See `gemini-companion-watch-start'."
 
 (defun gemini-companion-written--changed (written)
   "Handle a write of the file of WRITTEN by another program.
-If the text is to be overridden, do so once it is the expected text; until
+If the text is to be overwritten, do so once it is the expected text; until
 then, postpone the report.  Otherwise, report the write."
   (unless (gemini-companion-written--lasts-p written)
-    (gemini-companion-written-end-override written))
-  (if (null (gemini-companion-written-override written))
+    (gemini-companion-written-end-overwrite written))
+  (if (null (gemini-companion-written-overwrite written))
       (gemini-companion-written--report written 'changed)
     (setf (gemini-companion-written-touched written) (float-time)
           (gemini-companion-written-postponed written) t)
-    (when (gemini-companion-written--override written)
+    (when (gemini-companion-written--overwrite written)
       (gemini-companion-written--report written 'changed))))
 
 (defun gemini-companion-written--lasts-p (written)
-  "Return non-nil if the text of WRITTEN may still be overridden."
+  "Return non-nil if the text of WRITTEN may still be overwritten."
   (and (gemini-companion-written-alone-p written)
        (or (null (gemini-companion-written-lasts written))
            (funcall (gemini-companion-written-lasts written)))))
 
-(defun gemini-companion-written--maybe-end-override (written)
-  "End the override of WRITTEN once it is not allowed, or the file is complete."
-  (when (and (gemini-companion-written-override written)
+(defun gemini-companion-written--maybe-end-overwrite (written)
+  "End the overwrite of WRITTEN once it is not allowed, or the file is complete."
+  (when (and (gemini-companion-written-overwrite written)
              (or (not (gemini-companion-written--lasts-p written))
                  (when-let* ((time (gemini-companion-written-touched written)))
                    (< gemini-companion-written--complete-seconds
                       (abs (- (float-time) time))))))
-    (gemini-companion-written-end-override written)))
+    (gemini-companion-written-end-overwrite written)))
 
 (defun gemini-companion-written--report (written event)
   "Report EVENT, and record the answer in WRITTEN."
@@ -170,11 +170,11 @@ then, postpone the report.  Otherwise, report the write."
 After the awaited write, two checks remain, since a CLI may write in two steps."
   (let ((checks (gemini-companion-written-checks written)))
     (setf (gemini-companion-written-checks written)
-          (cond ((and (not (gemini-companion-written-override written))
+          (cond ((and (not (gemini-companion-written-overwrite written))
                       (gemini-companion-written-found written))
                  (1- (min 2 checks)))
-                ;; The override ends by itself after some seconds.
-                ((and (gemini-companion-written-override written)
+                ;; The overwrite ends by itself after some seconds.
+                ((and (gemini-companion-written-overwrite written)
                       (gemini-companion-written-touched written))
                  checks)
                 ((and (= 1 checks)
@@ -210,13 +210,13 @@ line has that of the line that it replaces, or else of the line before it."
                                                (gemini-companion-lines-split now)))
        now))))
 
-(defun gemini-companion-written--override (written)
+(defun gemini-companion-written--overwrite (written)
   "Override the text of the file of WRITTEN if it is the expected one.
 Return non-nil on success.  The accepted text gets the line ends of the file;
 if they are mixed, each line keeps its own.
 If writing fails, for example since the disk is full, report that, and leave
 the file unchanged."
-  (pcase-let* ((`(,expected . ,accepted) (gemini-companion-written-override written))
+  (pcase-let* ((`(,expected . ,accepted) (gemini-companion-written-overwrite written))
                (file (gemini-companion-watch-file
                       (gemini-companion-written-watch written))))
     (condition-case err

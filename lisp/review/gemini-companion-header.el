@@ -174,7 +174,7 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or a text for a wide window."
         (when (gemini-companion-client-writes-own-text-p
                (gemini-companion-edit-client edit))
           '(("Emacs writes your edits"
-             . "and overrides the text that the CLI writes"))))))))
+             . "and overwrites the text that the CLI writes"))))))))
 
 (defun gemini-companion-header--with-reason (edit warnings)
   "Return WARNINGS about EDIT with the reason why it was not auto-accepted.
