@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is left to review is there again in the next Emacs."""
+"""What is left to review: there again in the next Emacs, and kept by a commit."""
 
 import os
 import signal
 
 from harness.emacs import Emacs
-from harness.model import read_file, write_file
+from harness.model import call, read_file, write_file
 from harness.wait import eventually, wait_until_saved
 from harness.world import World
 from test_changes import NEW, OLD, goes
+from test_rules import linked
+from test_shell import git
 
 
 def killed(emacs: Emacs) -> None:
@@ -46,3 +48,32 @@ def test_changes_left_survive_a_kill_and_an_exit_of_emacs(world: World) -> None:
     emacs.command("gemini-companion-forget")
     emacs.says("Deleted what was saved of")
     assert not list(saved.glob("[!.]*.eld"))
+
+
+def test_commit_of_the_user_is_a_review_and_one_of_the_cli_is_none(
+    world: World,
+) -> None:
+    def commit(name: str) -> str:
+        identity = "-c user.name=a -c user.email=a@b"
+        return f"git {identity} commit -qm {name} {name}"
+
+    emacs, _, cli = linked(world, "yolo", "")
+    for name in ("b.txt", "c.txt"):
+        world.file(name, OLD)
+    git(world, "add", "-A")
+    git(world, "commit", "-qm", "first")
+    files = [world.project / name for name in ("b.txt", "c.txt")]
+    turn = [part for file in files for part in (read_file(file), write_file(file, NEW))]
+    # The CLI commits one of the files.
+    shell = call("run_shell_command", command=commit("b.txt"), description="Do it")
+    cli.is_free(*turn, shell)
+    emacs.holds("(eql 4 (gemini-companion-changes-left))")
+    git(world, "commit", "-qm", "mine", "c.txt")
+    cli.is_free()
+    emacs.becomes("(gemini-companion-changes-left)", 2)
+    emacs.holds(
+        """(equal '("b.txt") (mapcar (lambda (record)
+                                     (file-name-nondirectory
+                                      (gemini-companion-changes-path record)))
+                                   (gemini-companion-changes-files)))"""
+    )

@@ -627,4 +627,23 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
       (gemini-companion-test-eventually
         (equal '(accepted accepted) (gemini-companion-edits-test-states))))))
 
+(ert-deftest gemini-companion-tools-commit-beside-a-cli-that-is-not-linked-is-unknown ()
+  (let ((seen nil))
+    (cl-letf (((symbol-function 'gemini-companion-commit-seen)
+               (lambda (&rest arguments) (setq seen arguments)))
+              ((symbol-function 'gemini-companion-tools-linked-p)
+               (apply-partially #'equal "gemini")))
+      (unwind-protect
+          (pcase-dolist (`(,keeps . ,others)
+                         '((t) (t (:id "2" :client "qwen" :directory "/other"))
+                           (nil (:id "2" :client "qwen" :directory "/p/below"))
+                           (nil (:id "2" :client "qwen" :directory "/p"))
+                           (nil (:id "2" :client "qwen"))))
+            (setq seen nil)
+            (gemini-companion-server-receive
+             'sessions-update (cons '(:id "1" :client "gemini" :directory "/p") others))
+            (gemini-companion-tools--committed '(:root "/p" :base "1" :commit "2"))
+            (should (equal (and keeps '("/p" "1" "2")) seen)))
+        (gemini-companion-server-receive 'sessions-update nil)))))
+
 ;;; gemini-companion-tools-test.el ends here
