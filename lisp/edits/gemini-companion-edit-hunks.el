@@ -75,6 +75,22 @@ It is 0 for a file in UTF-8."
                 ;; The file may have had the character U+FFFD already.
                 (cl-count ?\uFFFD (gemini-companion-text-of-buffer old)))))))
 
+(defun gemini-companion-edit-hunks-loss (edit)
+  "Return a phrase about the characters that EDIT loses, or nil for none.
+Example: \"not UTF-8: Gemini CLI will replace 12 characters\".  A CLI that keeps
+the coding system may read the file otherwise than Emacs, so it \"may\" do so."
+  (let ((count (gemini-companion-edit-lost edit)))
+    (when (< 0 count)
+      (format (ngettext "not UTF-8: %s %s replace %d character"
+                        "not UTF-8: %s %s replace %d characters"
+                        count)
+              (gemini-companion-edit-title edit)
+              (if (gemini-companion-client-keeps-coding-p
+                   (gemini-companion-edit-client edit))
+                  "may"
+                "will")
+              count))))
+
 ;;;; Amount of change
 
 (defun gemini-companion-edit-hunks-counts (edit)

@@ -186,6 +186,11 @@ awaited, too, the file has the text of one of them, or of all."
       (gemini-companion-file-state--set-written edit
                                                 (gemini-companion-edit-proposed edit))
     (setf (gemini-companion-edit-file-state edit) 'written)
+    ;; The CLI may read the file in another coding system than Emacs.
+    (when-let* (((not (or (memq 'one-of (gemini-companion-edit-remarks edit))
+                          (gemini-companion-edit-texts-utf-8-p edit))))
+                (now (gemini-companion-edit-texts-now edit)))
+      (setf (gemini-companion-edit-after edit) (gemini-companion-content-text now)))
     (gemini-companion-edit-texts-record-format edit)))
 
 (defun gemini-companion-file-state-set-written (edit)

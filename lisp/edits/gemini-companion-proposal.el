@@ -498,19 +498,14 @@ the CLI is not overwritten if the user has merged it into the proposal."
   "Return non-nil if the user declines the loss of characters by EDIT.
 Ask once for each file and turn."
   (gemini-companion-edit-hunks-update edit)
-  (let ((count (gemini-companion-edit-lost edit)))
-    (cond ((or (= 0 count) (gemini-companion-proposal--loss-accepted-p edit))
+  (let ((loss (gemini-companion-edit-hunks-loss edit)))
+    (cond ((or (null loss) (gemini-companion-proposal--loss-accepted-p edit))
            nil)
           ((gemini-companion-proposal-ask
             edit
             (lambda ()
-              (yes-or-no-p
-               (format (ngettext
-                        "%s is not UTF-8: %s replaces %d character; accept anyway? "
-                        "%s is not UTF-8: %s replaces %d characters; accept anyway? "
-                        count)
-                       (gemini-companion-edit-name edit)
-                       (gemini-companion-edit-title edit) count))))
+              (yes-or-no-p (format "%s is %s; accept anyway? "
+                                   (gemini-companion-edit-name edit) loss))))
            (cl-pushnew 'loss-accepted (gemini-companion-edit-remarks edit))
            nil)
           (t t))))

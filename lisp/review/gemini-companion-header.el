@@ -194,14 +194,9 @@ reason already."
 (defun gemini-companion-header--of-coding (edit)
   "Return warnings about the file of EDIT if it is not UTF-8, an alist.
 For its shape, see `gemini-companion-header--warnings'."
-  (let ((count (if (gemini-companion-edit-open-p edit)
-                   (gemini-companion-edit-lost edit)
-                 0)))
-    (cond ((< 0 count)
-           `((,(format (ngettext "not UTF-8: %s will replace %d character"
-                                 "not UTF-8: %s will replace %d characters"
-                                 count)
-                       (gemini-companion-edit-title edit) count))))
+  (let ((loss (and (gemini-companion-edit-open-p edit)
+                   (gemini-companion-edit-hunks-loss edit))))
+    (cond (loss `((,loss)))
           ((gemini-companion-edit-texts-converted-p edit)
            '(("not UTF-8: the CLI writes UTF-8"))))))
 

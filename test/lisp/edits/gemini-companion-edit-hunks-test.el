@@ -21,7 +21,8 @@
                  (lambda (question) (ignore (push question asked)))))
         (gemini-companion-edit-accept edit))
       (should (gemini-companion-edit-open-p edit))
-      (should (string-search "replaces 3 characters" (car asked)))
+      (should (string-search "a is not UTF-8: Gemini CLI will replace 3 characters; accept"
+                             (car asked)))
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (gemini-companion-edit-accept edit))
       (should (eq 'accepted (gemini-companion-edit-decision edit)))

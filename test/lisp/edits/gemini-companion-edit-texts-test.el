@@ -21,7 +21,7 @@
       (should (equal "caf\351\n1\n" (gemini-companion-text-bytes "a"))))))
 
 ;; Qwen Code may have guessed another coding system.
-(ert-deftest gemini-companion-edit-texts-that-emacs-reads-otherwise-are-not-undone ()
+(ert-deftest gemini-companion-edit-texts-that-emacs-reads-otherwise-are-bytes ()
   (let ((before (encode-coding-string "тест\n" 'koi8-r))
         (after (encode-coding-string "Вторая\n" 'koi8-r)))
     (gemini-companion-edit-test-with-bytes "qwen" before
@@ -32,6 +32,7 @@
           (gemini-companion-test-write "a" after)
           (gemini-companion-test-in-the-end
             (eq 'written (gemini-companion-edit-file-state edit)))
+          (gemini-companion-test-write "a" (concat after "mine\n"))
           (should (equal "a is not text in UTF-8 and has changed since; the text \
 before is in *gemini before: a*"
                          (gemini-companion-test-refusal
@@ -39,7 +40,10 @@ before is in *gemini before: a*"
           (should (equal before
                          (with-current-buffer "*gemini before: a*"
                            (encode-coding-string (buffer-string) 'latin-1))))
-          (should (equal after (gemini-companion-text-bytes "a"))))))))
+          (should (equal (concat after "mine\n") (gemini-companion-text-bytes "a")))
+          (gemini-companion-test-write "a" after)
+          (gemini-companion-undo-edit edit)
+          (should (equal before (gemini-companion-text-bytes "a"))))))))
 
 (ert-deftest gemini-companion-edit-texts-before-is-as-the-cli-sees-it ()
   :tags '(pure)
