@@ -108,7 +108,10 @@ It begins with the opening for that CLI, if there is one."
                (gemini-companion-undone-path undone) session))
         (first (gemini-companion-undone-first undone))
         (last (gemini-companion-undone-last undone)))
-    (cond ((null first)
+    (cond ((gemini-companion-undone-replaced undone)
+           (format "I changed your lines of %s:%s." name
+                   (gemini-companion-hunk-range (cons first last))))
+          ((null first)
            (format "I deleted %s, which you had made." name))
           ((< last first)
            (format "I restored the lines that you removed at %s:%d." name first))

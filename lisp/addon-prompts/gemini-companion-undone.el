@@ -12,6 +12,9 @@
 ;; first of both takes the changes, and returns them if the CLI did not get them.  The
 ;; record of the file has their hunks, see `gemini-companion-changes': a change that is
 ;; in the file again is omitted.
+;;
+;; What others have put in the place of lines of a change that is left, such as a word
+;; that the user has corrected, is found when a report is made, and reported once.
 
 ;;; Code:
 
@@ -68,11 +71,15 @@ LAST are the numbers of the lines that the CLI had written; if it had only
 removed lines, LAST is FIRST minus 1.  They are nil if the user has deleted
 the file, which the CLI had made.  OLD and NEW are the lines without and with
 the change, lists of strings with newlines.  GOING is non-nil while the change
-is on its way to the CLI."
-  source hunks path session first last old new going)
+is on its way to the CLI.  REPLACED is non-nil if others have written OLD in the
+place of lines of a change that is left; then NEW is nil."
+  source hunks path session first last old new going replaced)
 
 (defvar gemini-companion-undone--all nil
   "Undone changes of which no CLI is notified yet, the newest first.")
+
+(defvar gemini-companion-undone--found nil
+  "Alist of (PATH . LINES): replaced lines that were found already.")
 
 (defvar gemini-companion-undone--reported nil
   "Alist of (SESSION . TIME): when undone changes were last reported.")
@@ -149,6 +156,58 @@ what the user has undone."
          (gemini-companion-edit-content edit)
          (not (string-search lines (gemini-companion-edit-texts-before edit))))))
 
+;;;; Replaced lines
+
+(defun gemini-companion-undone--find-replaced (session)
+  "Record which lines of changes by the CLI of SESSION others have replaced.
+Only lines of saved files that were not found before are recorded."
+  (dolist (record (gemini-companion-changes-files))
+    (when-let* ((path (gemini-companion-changes-path record))
+                (hunks (gemini-companion-undone--hunks-of record session))
+                ((not (gemini-companion-privacy-name-hidden-p path)))
+                (seen (gemini-companion-changes-seen record nil)))
+      (pcase-dolist (`(,first . ,last)
+                     (gemini-companion-undone--ranges
+                      (gemini-companion-undone--replaced record hunks seen)))
+        (let* ((lines (append (substring (gemini-companion-changes-seen-lines seen)
+                                         first (1+ last))
+                              nil))
+               (found (cons path lines)))
+          (unless (member found gemini-companion-undone--found)
+            (push found gemini-companion-undone--found)
+            (push (gemini-companion-undone--make
+                   :source record :path path :session session :replaced t
+                   :first (1+ first) :last (1+ last) :old lines)
+                  gemini-companion-undone--all)))))))
+
+(defun gemini-companion-undone--hunks-of (record session)
+  "Return the hunks left of RECORD that the CLI of SESSION has written."
+  (seq-filter (lambda (hunk)
+                (when-let* ((edit (gemini-companion-record-hunk-edit hunk)))
+                  (gemini-companion-session-next-p
+                   session (gemini-companion-edit-session edit))))
+              (seq-mapcat #'gemini-companion-record-change-hunks
+                          (gemini-companion-changes-file-known record))))
+
+(defun gemini-companion-undone--replaced (record hunks seen)
+  "Return the indices of the lines that others have put in the place of HUNKS.
+SEEN is the state of RECORD for the text of its file.  Lines that functions of a
+save have made are left out."
+  (let ((formatted (gemini-companion-changes-file-formatted record))
+        (lines (gemini-companion-changes-seen-lines seen)))
+    (seq-remove (lambda (index)
+                  (and formatted (gethash (aref lines index) formatted)))
+                (gemini-companion-record-of-others
+                 (gemini-companion-changes-seen-look seen) hunks))))
+
+(defun gemini-companion-undone--ranges (indices)
+  "Return the ranges of INDICES, in order, a list of (FIRST . LAST)."
+  (let ((ranges nil))
+    (dolist (index indices (nreverse ranges))
+      (if (and ranges (= index (1+ (cdar ranges))))
+          (setcdr (car ranges) index)
+        (push (cons index index) ranges)))))
+
 ;;;; Selection
 
 (defun gemini-companion-undone-of-session (session)
@@ -156,6 +215,7 @@ what the user has undone."
 Include the changes of a CLI of the same kind and directory that has exited.
 Omit a change that is in its file again, as after an undo in the buffer, or on
 its way to the CLI, and those of files that are not shared."
+  (gemini-companion-undone--find-replaced session)
   (seq-filter (lambda (undone)
                 (and (not (gemini-companion-undone-going undone))
                      (gemini-companion-session-next-p
@@ -171,6 +231,9 @@ For a deleted file, return non-nil if that exists again."
   (let ((source (gemini-companion-undone-source undone)))
     (cond ((null (gemini-companion-undone-first undone))
            (gemini-companion-text-attributes (gemini-companion-undone-path undone)))
+          ((gemini-companion-undone-replaced undone)
+           ;; Others, or the CLI, have written there again.
+           (not (numberp (gemini-companion-undone--now undone))))
           ((null source) (gemini-companion-undone--in-file-p undone))
           ((gemini-companion-edit-p source)
            (gemini-companion-edit-written-p source))
@@ -205,8 +268,13 @@ It has the lines that the saved files now have in the place of the changes."
       (let ((text (gemini-companion-undone--report (pop left) session)))
         (setq room (- room (length text)))
         (push text texts)))
-    (concat "The user has undone these changes of yours since the last prompt.  \
+    (concat (format "The user has %s since the last prompt.  \
 Lines are those of the saved file now:\n\n"
+                    (cond ((seq-every-p #'gemini-companion-undone-replaced undone)
+                           "changed lines of yours")
+                          ((seq-some #'gemini-companion-undone-replaced undone)
+                           "undone or changed lines of yours")
+                          (t "undone these changes of yours")))
             (string-join (nreverse texts) "\n")
             (and left
                  (format "\n%d more in %s" (length left)
@@ -326,7 +394,8 @@ changes are to be reported again.  This is for
                          undone))
               (cons path (list :path path :session session :first first :last last
                                :old old :new new))))
-          (reverse gemini-companion-undone--all)))
+          (seq-remove #'gemini-companion-undone-replaced
+                      (reverse gemini-companion-undone--all))))
 
 (cl-defmethod gemini-companion-part-restore ((_part (eql 'undone)) items)
   "Record the undone changes of ITEMS again; their sources are unknown."
@@ -339,6 +408,7 @@ changes are to be reported again.  This is for
   "Drop all undone changes, as the edits are dropped."
   (remove-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
   (setq gemini-companion-undone--all nil
+        gemini-companion-undone--found nil
         gemini-companion-undone--reported nil))
 
 ;;;; Commands

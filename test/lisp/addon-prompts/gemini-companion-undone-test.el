@@ -106,6 +106,44 @@ the next change."
     (gemini-companion-list)
     (should-not (string-search "undone reported" (buffer-string)))))
 
+(ert-deftest gemini-companion-undone-has-the-lines-of-the-cli-that-were-changed ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\nsix\n7\n8\nnine\n"
+    (let ((text (lambda ()
+                  (prog1 (gemini-companion-undone-addition session nil)
+                    (gemini-companion-undone-addition session t)))))
+      (unwind-protect
+          (progn
+            (should-not (funcall text))
+            ;; Not in a line of the CLI, and in one that is not saved.
+            (search-forward "3\n")
+            (insert "mine\n")
+            (save-buffer)
+            (search-forward "six")
+            (replace-match "seis")
+            (should-not (funcall text))
+            (save-buffer)
+            (should (equal "The user has changed lines of yours since the last prompt.  \
+Lines are those of the saved file now:\n\na:7\n  seis"
+                           (replace-regexp-in-string
+                            "^.*/a:" "a:" (funcall text))))
+            ;; Once, and again after another change.
+            (should-not (funcall text))
+            (search-backward "seis")
+            (replace-match "VI")
+            (save-buffer)
+            (goto-char (point-min))
+            (add-hook 'gemini-companion-changes-undo-functions
+                      #'gemini-companion-undone-record)
+            (gemini-companion-test-walk 'gemini-companion-undo-change)
+            (let ((text (funcall text)))
+              (should (string-match-p "has undone or changed lines of yours" text))
+              (should (string-match-p "a:1\n  1$" text))
+              (should (string-match-p "a:7\n  VI$" text)))
+            (should-not (funcall text)))
+        (remove-hook 'gemini-companion-changes-undo-functions
+                     #'gemini-companion-undone-record)
+        (gemini-companion-part-stop 'undone)))))
+
 (ert-deftest gemini-companion-undone-is-added-again-if-no-cli-has-read-it ()
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
