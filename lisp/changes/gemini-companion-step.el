@@ -463,8 +463,16 @@ the value, see `gemini-companion-step-do'."
                     (gemini-companion-step-name step) (1+ conflict)
                     (if on "not undone" "not restored")))
       (gemini-companion-changes-set-visited buffer changes)
-      (let ((step (gemini-companion-step-of-changes record changes hunks on)))
-        (gemini-companion-step--change step done)))))
+      (let ((others (and on (gemini-companion-changes-others-in record hunks seen)))
+            (step (gemini-companion-step-of-changes record changes hunks on)))
+        (prog1 (gemini-companion-step--change step done)
+          (gemini-companion-step-save-lines others))))))
+
+(defun gemini-companion-step-save-lines (lines)
+  "Add LINES of others, a list of strings that were undone, to the kill ring."
+  (when lines
+    (let ((interprogram-cut-function #'ignore))
+      (kill-new (string-join lines)))))
 
 ;;;; Files that are deleted and created
 

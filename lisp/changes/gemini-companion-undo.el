@@ -109,7 +109,7 @@ Return non-nil if the file was written; otherwise its buffer has unsaved text."
      (gemini-companion-step-of-changes record changes hunks t)
      (lambda (problem)
        (unless problem
-         (gemini-companion-undo--save-lines others)
+         (gemini-companion-step-save-lines others)
          (run-hook-with-args 'gemini-companion-changes-undo-functions
                              record changes lines))))
     (null (gemini-companion-revert-unsaved (gemini-companion-changes-path record)))))
@@ -141,12 +141,6 @@ Return non-nil if the file was written; otherwise its buffer has unsaved text."
                     "%d lines there are yours or a formatter's; undo them as well? "
                     count)
           count))
-
-(defun gemini-companion-undo--save-lines (lines)
-  "Add LINES of others, a list of strings that were undone, to the kill ring."
-  (when lines
-    (let ((interprogram-cut-function #'ignore))
-      (kill-new (string-join lines)))))
 
 ;;;; Edits
 
@@ -198,7 +192,7 @@ For DONE and the value, see `gemini-companion-undo-edit'."
        (setq said (if problem
                       (format "%s cannot be written (%s)"
                               (gemini-companion-edit-name edit) problem)
-                    (gemini-companion-undo--save-lines others)
+                    (gemini-companion-step-save-lines others)
                     (run-hook-with-args
                      'gemini-companion-changes-undo-functions (or record edit) changes
                      (gemini-companion-lines-split (or text "")))

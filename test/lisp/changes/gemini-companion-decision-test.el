@@ -161,6 +161,20 @@
       (should (eq 'automatic (funcall state)))
       (should (equal text (buffer-string))))))
 
+;; The corrected line was gone.
+(ert-deftest gemini-companion-decision-that-is-redone-leaves-lines-of-others-in-the-kill-ring ()
+  (gemini-companion-decision-test-in gemini-companion-decision-test-text
+    (let ((kill-ring nil))
+      (gemini-companion-decision-test-undo-file)
+      (gemini-companion-decision-undo)
+      (goto-char (point-min))
+      (search-forward "one")
+      (insert " of mine")
+      (gemini-companion-decision-redo)
+      (should (equal gemini-companion-test-lines (buffer-string)))
+      (should (equal '("one of mine\n") kill-ring)))
+    (set-buffer-modified-p nil)))
+
 (ert-deftest gemini-companion-decision-follows-the-undo-of-emacs ()
   (dolist (keep '(nil t))
     (gemini-companion-decision-test-in gemini-companion-decision-test-text
