@@ -294,8 +294,7 @@ those of the file.  For the value, see `gemini-companion-undo--step'."
   (pcase-let* ((look (gemini-companion-changes-seen-look seen))
                (name (gemini-companion-edit-name edit))
                (whole (gemini-companion-undo--whole-p edit hunk))
-               (`(,record . ,all) (gemini-companion-changes-of
-                                   edit (and (not whole) hunk)))
+               (`(,record . ,all) (gemini-companion-changes-of edit hunk))
                (hunks (or (gemini-companion-changes-not-undone all)
                           (user-error "%s was not changed by this" name)))
                (changes (gemini-companion-record-without look hunks)))

@@ -434,6 +434,19 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
     (gemini-companion-undo-test-undone 'utf-8-with-signature-unix
                                           before proposed undone "gemini")))
 
+;; The first hunk counts as undone, as no line is left of what it did.
+(ert-deftest gemini-companion-undo-of-a-hunk-leaves-another-whose-lines-are-gone ()
+  (gemini-companion-undo-test-with '(("a" "1\n2\n3\n4\n5\n"))
+    (find-file "a")
+    (gemini-companion-undo-test-accept "a" "1\nnew\n2\n3\n4\nx\n" session)
+    (let ((edit (gemini-companion-undo-test-accept "a" "1\n2\n3\n4\nxx\n" session)))
+      (goto-char (point-max))
+      (insert "mine\n")
+      (save-buffer)
+      (gemini-companion-changes-update-edits (list edit))
+      (gemini-companion-undo-edit edit (cadr (gemini-companion-edit-hunks edit)))
+      (should (equal "1\n2\n3\n4\nx\nmine\n" (buffer-string))))))
+
 ;;;; Random turns
 
 (defvar gemini-companion-undo-test-coding 'utf-8-unix
