@@ -891,19 +891,33 @@ If one of them cannot be undone, none is."
                                                  row))))
                     (user-error "No edit here to undo")))
          ;; The last one first.
-         (edits (seq-filter (lambda (edit) (memq edit edits))
-                            (reverse (gemini-companion-edits))))
+         (all (seq-filter (lambda (edit) (memq edit edits))
+                          (reverse (gemini-companion-edits))))
+         (problems nil)
+         ;; The last edit of a file is undone first, the others may be possible then.
+         (edits (seq-mapcat
+                 (pcase-lambda (`(,_ ,last . ,before))
+                   (condition-case problem
+                       (progn (gemini-companion-undo-check last)
+                              (cons last before))
+                     (user-error
+                      (ignore (push (error-message-string problem) problems)))))
+                 (seq-group-by #'gemini-companion-edit-true-name all)))
          (new (seq-count #'gemini-companion-edit-new-p edits))
          (count (length edits)))
-    (if (null (cdr edits))
-        (gemini-companion-overview--undo-edit (car edits) nil)
+    (if (null (cdr all))
+        (gemini-companion-overview--undo-edit (car all) nil)
+      (unless edits
+        (user-error "%s" (string-join (nreverse problems) "; ")))
       (when (y-or-n-p
-             (format "Undo %d edits here as a whole%s? " count
+             (format "Undo %d%s edits here as a whole%s%s? " count
+                     (if problems (format " of %d" (length all)) "")
                      (if (zerop new)
                          ""
                        (format (ngettext " (%d deletes a new file)"
                                          " (%d delete new files)" new)
-                               new))))
+                               new))
+                     (mapconcat (apply-partially #'concat "; ") (nreverse problems) "")))
         (if (seq-some #'gemini-companion-edit-group edits)
             (gemini-companion-overview--undo-together edits (format "%d edits" count))
           (gemini-companion-decision-with (format "undo of %d edits" count)

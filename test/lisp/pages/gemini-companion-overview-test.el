@@ -1148,6 +1148,23 @@ since when a CLI waits: the name is longer."
       (should (equal '((1 accepted "mine 2\n") (2 accepted "2\n")) outcomes)))
     (gemini-companion-part-stop 'overview)))
 
+(ert-deftest gemini-companion-overview-names-what-it-cannot-undo-before-the-rest ()
+  (gemini-companion-overview-test-with '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
+    (dolist (file '("a" "b" "b" "c"))
+      (gemini-companion-test-writes
+       file (concat (gemini-companion-test-file-text file) "2\n") session))
+    (gemini-companion-test-open "a" "new\n" 7 session)
+    (gemini-companion-turn-page session)
+    (gemini-companion-overview-test-go-to "3 files")
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (push prompt asked) t)))
+        (should (equal "Undid 3 edits" (gemini-companion-overview-test-keys "C-u u"))))
+      (should (equal '("Undo 3 of 4 edits here as a whole; a has a proposal that awaits \
+an answer; answer that first? ")
+                     asked)))
+    (should (equal '("1\n2\n" "1\n" "1\n")
+                   (mapcar #'gemini-companion-test-file-text '("a" "b" "c"))))))
+
 (ert-deftest gemini-companion-overview-undoes-a-turn-on-a-host-one-by-one ()
   (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-overview-test-with '(("a" "1\n"))
