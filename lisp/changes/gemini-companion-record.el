@@ -527,9 +527,10 @@ file; `stays' for another edge; or nil."
 The value is LINES after a write of NOW by others, which is not recorded."
   (let* ((others (gemini-companion-record--hunk nil 0 t))
          (look (car (gemini-companion-record--rewrite lines now (lambda (_) others)))))
-    (if (gemini-companion-record--old-text-p look)
-        (gemini-companion-record--of-old-text look others)
-      (gemini-companion-record--across look others))))
+    (cond ((eq look lines) lines)
+          ((gemini-companion-record--old-text-p look)
+           (gemini-companion-record--of-old-text look others))
+          (t (gemini-companion-record--across look others)))))
 
 (defun gemini-companion-record--old-text-p (look)
   "Return non-nil if LOOK has the lines that were there before the first edit.
@@ -1062,10 +1063,7 @@ still left, or kept."
                        table)))
           (let ((last (gemini-companion-record--last before)))
             (when (gemini-companion-record--of-edit-p last)
-              ;; Without any edit, the line would be otherwise.
-              (unless (eq (null (cdr last))
-                          (null (gemini-companion-record--there-p before #'of-others-p)))
-                (put (car last)))
+              (put (car last))
               (when (cdr (memq last before))
                 (push (cons (car last) (cdr (memq last before))) over))))))
       (while more

@@ -657,11 +657,7 @@ TRUTH has the marks of all items."
         (works (make-hash-table :test 'eq)))
     (maphash (lambda (_ marks)
                (let ((last (gemini-companion-record-test--last marks)))
-                 ;; Without any edit, the line would be otherwise.
-                 (unless (or (not (gemini-companion-record-test-hunk-p (car last)))
-                             (eq (null (cdr last))
-                                 (null (cdr (gemini-companion-record-test--last
-                                             marks #'ignore)))))
+                 (when (gemini-companion-record-test-hunk-p (car last))
                    (puthash (car last) t works))))
              truth)
     ;; What a later edit has changed again is still left.

@@ -186,6 +186,17 @@ what became of hunks there; `without' returns the text without hunks."
                                (list start end lines (sort edits #'string>)))
                              (left "a B2 c d E f")))))))
 
+;; Both counted as undone, though nobody had undone anything.
+(ert-deftest gemini-companion-record-has-what-two-edits-did-to-a-line-as-left ()
+  (gemini-companion-record-test-with "a b"
+    (let ((first (write 'one "a new b"))
+          (second (write 'two "a b")))
+      (should-not (left "a b"))
+      (should (equal '(left left) (states "a b" (append first second))))
+      ;; Others have changed it.
+      (should (equal '(left left) (states "a b mine" (append first second))))
+      (should (equal '(gone gone) (states "x y z" (append first second)))))))
+
 (ert-deftest gemini-companion-record-undoes-the-later-of-two-edits ()
   :tags '(pure)
   (gemini-companion-record-test-with "a b c"
