@@ -115,17 +115,20 @@ Return non-nil if the file was written; otherwise its buffer has unsaved text."
     (null (gemini-companion-revert-unsaved (gemini-companion-changes-path record)))))
 
 (defun gemini-companion-undo-new-file (record)
-  "Delete the file of RECORD, which a CLI has made and others have not changed."
-  (gemini-companion-step-decide
-   (gemini-companion-undo--deletion
-    :record record
-    :hunks (seq-mapcat #'gemini-companion-record-change-hunks
-                       (gemini-companion-changes-file-known record))
-    :before (gemini-companion-text-bytes (gemini-companion-changes-path record)))
-   (lambda (problem)
-     (unless problem
-       (run-hook-with-args 'gemini-companion-changes-undo-functions
-                           record 'deleted nil)))))
+  "Delete the file of RECORD, which a CLI has made.
+Others may have replaced lines there; these are in the kill ring then."
+  (let* ((hunks (seq-mapcat #'gemini-companion-record-change-hunks
+                            (gemini-companion-changes-file-known record)))
+         (others (gemini-companion-changes-others-in record hunks)))
+    (gemini-companion-step-decide
+     (gemini-companion-undo--deletion
+      :record record :hunks hunks
+      :before (gemini-companion-text-bytes (gemini-companion-changes-path record)))
+     (lambda (problem)
+       (unless problem
+         (gemini-companion-step-save-lines others)
+         (run-hook-with-args 'gemini-companion-changes-undo-functions
+                             record 'deleted nil))))))
 
 (defun gemini-companion-undo--deletion (&rest slots)
   "Return the step that deletes a file, with SLOTS, a plist."

@@ -69,6 +69,20 @@
     (should (= #o750 (file-modes (expand-file-name "d/new" directory))))
     (should (eql 2 (gemini-companion-test-left)))))
 
+;; The line was gone.
+(ert-deftest gemini-companion-step-that-deletes-a-new-file-leaves-lines-of-others ()
+  (gemini-companion-step-test-with nil
+    (gemini-companion-test-writes "new" "x\ny\n" session)
+    (find-file "new")
+    (search-forward "x")
+    (insert " of mine")
+    (save-buffer)
+    (let ((kill-ring nil))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-walk 'gemini-companion-next-change "u"))
+      (should-not (file-exists-p (expand-file-name "new" directory)))
+      (should (equal '("x of mine\n") kill-ring)))))
+
 (ert-deftest gemini-companion-step-names-what-is-impossible-before-the-rest-is-done ()
   (dolist (answer '(nil t))
     (gemini-companion-step-test-with '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
