@@ -123,7 +123,7 @@ has, such as #o100644, or 0 without a file."
       (setq default-directory (file-name-as-directory root)
             buffer-read-only t))
     (gemini-companion-windows-at-once
-      (pop-to-buffer buffer))))
+      (pop-to-buffer buffer '(nil (category . gemini-companion-patch))))))
 
 (defun gemini-companion-unmarked--git (unmarked arguments)
   "Return what git prints for ARGUMENTS in the store of UNMARKED, in bytes.
