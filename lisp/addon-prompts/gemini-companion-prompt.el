@@ -77,9 +77,9 @@ non-nil if there was no text after the mark when a check first found it."
   "The prompt of a CLI around a mark, as its terminal shows it.
 COUNT is the number of marks in a row; a slow CLI has more than one.
 BEFORE and BEHIND are non-nil if there is text before or after them.
-COMMAND is non-nil if the CLI would run the prompt as a command, and
-NORMAL if the prompt is in the normal mode of Vi."
-  (count 1) before behind command normal)
+KIND is as `gemini-companion-prompt--kind' returns it, and NORMAL is non-nil in
+the normal mode of Vi."
+  (count 1) before behind kind normal)
 
 (defvar gemini-companion-prompt--tasks nil
   "The tasks that have not ended, the newest first.")
@@ -99,6 +99,10 @@ confirms nothing, so they are called with nil then.")
 FUNCTION is called at each check with the task and a screen, or nil if
 the terminal does not show what the task seeks.  It types what is next,
 and returns the next phase, or nil if it has ended the task.")
+
+(defconst gemini-companion-prompt--not-ordinary
+  "Prompt of %s not recognized as ordinary; it might run your text as a command"
+  "Format for the name of a CLI that might run a text.")
 
 (defconst gemini-companion-prompt--checks-per-second 10
   "Number of checks in a second, if Emacs is not busy.
@@ -370,11 +374,10 @@ the text field of a dialog is ignored.  The value is a
            :count count
            :behind behind
            :before (not (looking-back
-                         (concat "^[ │]*"
-                                 (gemini-companion-prompt--sign client)
-                                 "?[ \u2000-\u200a]*")
+                         (format "^[ │┃]*\\(?:!\\|%s\\)?[ \u2000-\u200a]*"
+                                 (or (gemini-companion-client-prompt-sign client) ""))
                          (line-beginning-position)))
-           :command (gemini-companion-prompt--in-command-p client)
+           :kind (gemini-companion-prompt--kind client)
            :normal (gemini-companion-prompt--below-p
                     (gemini-companion-client-normal-footer client))))))))
 
@@ -385,22 +388,35 @@ REGEXP is nil for a CLI without such a footer."
        (save-excursion
          (re-search-forward regexp nil t))))
 
-(defun gemini-companion-prompt--sign (client)
-  "Return a regexp for the sign before the prompt of CLIENT, in any mode."
-  (format "\\(?:!\\|%s\\)" (gemini-companion-client-prompt-sign client)))
-
-(defun gemini-companion-prompt--in-command-p (client)
-  "Return non-nil if the prompt at point is a command for CLIENT or for a shell.
-Some CLIs show that in the footer.  Otherwise the prompt begins with ! instead
-of the usual sign, or with / after it."
-  (or (gemini-companion-prompt--below-p
-       (gemini-companion-client-shell-footer client))
-      (save-excursion
-        (re-search-backward
-         (concat "^[ │]*" (gemini-companion-prompt--sign client)) nil t)
-        (looking-at-p
-         (format "[ │]*\\(?:!\\|%s */\\)"
-                 (gemini-companion-client-prompt-sign client))))))
+(defun gemini-companion-prompt--kind (client)
+  "Return whether CLIENT would certainly send the prompt at point to the model.
+The value is `ordinary' if its first row has the usual sign or its footer says
+so; `later' if the footer shows that CLIENT works, and hides that; or nil.  A
+shell, or CLIENT itself, might run the text in any other prompt, even in one of
+an unknown version of CLIENT."
+  (let* ((sign (gemini-companion-client-prompt-sign client))
+         (footer-p (lambda (regexp)
+                     (and regexp
+                          (save-excursion
+                            (forward-line 0)
+                            (while (and (looking-at-p "┃")
+                                        (zerop (forward-line -1))))
+                            (looking-at-p "╻.*\n┃ *[^ /]"))
+                          (gemini-companion-prompt--below-p regexp)))))
+    (cond ((save-excursion
+             (forward-line 0)
+             ;; The other rows are indented like the text of the first one.
+             (while (and (looking-at-p "│?  \\| ?$") (zerop (forward-line -1))))
+             (if sign
+                 (looking-at-p (format "│? ?%s *[^ /]" sign))
+               (and (looking-at-p "[\u2000-\u200a]")
+                    (zerop (forward-line -1))
+                    (looking-at-p "──"))))
+           'ordinary)
+          ((funcall footer-p (gemini-companion-client-prompt-footer client))
+           'ordinary)
+          ((funcall footer-p (gemini-companion-client-busy-footer client))
+           'later))))
 
 ;;;; Submitting
 
@@ -537,7 +553,7 @@ Return the next phase, or nil if the text was sent by a message."
 (defun gemini-companion-prompt--probing (task screen)
   "Type the text of TASK once the mark on SCREEN is in an ordinary prompt.
 Return the next phase, or nil if the text would be added to another text,
-or be run as a command: the task has ended then."
+or might be run as a command: the task has ended then."
   (cond ((not (gemini-companion-prompt--steady-p task screen))
          (gemini-companion-prompt--retype-mark task)
          'probing)
@@ -548,13 +564,19 @@ or be run as a command: the task has ended then."
            (gemini-companion-prompt--delete-mark task screen))
          (gemini-companion-prompt--refuse
           task "%s has text after the cursor in its prompt"))
-        ((gemini-companion-prompt--screen-command screen)
-         (gemini-companion-prompt--delete-mark task screen)
-         (gemini-companion-prompt--refuse
-          task "%s would run your prompt as a command"))
         (t
-         (gemini-companion-prompt--type-text task screen)
-         'typed)))
+         (pcase-exhaustive (gemini-companion-prompt--screen-kind screen)
+           ('ordinary
+            (gemini-companion-prompt--type-text task screen)
+            'typed)
+           ('later
+            (cl-decf (gemini-companion-prompt--task-seen task))
+            (cl-incf (gemini-companion-prompt--task-left task))
+            'probing)
+           ('nil
+            (gemini-companion-prompt--delete-mark task screen)
+            (gemini-companion-prompt--refuse
+             task gemini-companion-prompt--not-ordinary))))))
 
 (defun gemini-companion-prompt--typed (task screen)
   "Press Enter once the text of TASK is on SCREEN.

@@ -59,7 +59,10 @@ if its directory is a workspace root, not below one.")
 
 (gemini-companion-client-values copilot
   (gemini-companion-client-unreadable "[[:space:]@]\\|\\`~\\|[.,;:!?]\\'")
-  (gemini-companion-client-shell-footer "^ \\(?:.* · \\)?Shell · "))
+  (gemini-companion-client-prompt-sign "❯")
+  (gemini-companion-client-prompt-footer
+   "^ \\(?:.* · \\)?\\(?:Interactive\\|Plan\\|Autopilot\\(?: (limited)\\)?\\) · ")
+  (gemini-companion-client-busy-footer "^ [^ ] Working "))
 
 ;;;; Edits
 

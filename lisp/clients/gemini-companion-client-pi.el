@@ -40,6 +40,11 @@
    '("$PI_CODING_AGENT_DIR/settings.json" "~/.pi/agent/settings.json"))
   (gemini-companion-client-project-settings ".pi/settings.json"))
 
+;;;; Prompts
+
+(gemini-companion-client-values pi
+  (gemini-companion-client-prompt-sign nil))
+
 ;;;; Conversations
 
 (gemini-companion-client-values pi

@@ -294,14 +294,18 @@ It may read other files, or none.  By default, match no name."
   "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)")
 
 (gemini-companion-client--define gemini-companion-client-prompt-sign (client)
-  "Return a regexp for the character with which the prompt of CLIENT begins.
-In place of it, ! may show that the prompt is for a shell."
-  "[*>❯┃]")
+  "Return a regexp for the sign with which an ordinary prompt of CLIENT begins.
+A prompt for a shell begins with another one.  The value is nil for a CLIENT
+whose prompt is between two lines, and has no sign."
+  "[*>]")
 
-(gemini-companion-client--define gemini-companion-client-shell-footer (client)
-  "Return a regexp for a row below the prompt in which it is for a shell.
-Without one, such a prompt of CLIENT begins with ! in place of the usual
-sign.")
+(gemini-companion-client--define gemini-companion-client-prompt-footer (client)
+  "Return a regexp for a row that is below an ordinary prompt of CLIENT only.
+It is for a prompt without a sign in a frame of which each row begins with ┃.")
+
+(gemini-companion-client--define gemini-companion-client-busy-footer (client)
+  "Return a regexp for the row below the prompt while CLIENT works.
+That row replaces the one of `gemini-companion-client-prompt-footer'.")
 
 (gemini-companion-client--define gemini-companion-client-normal-footer (client)
   "Return a regexp for a row below the prompt in the normal mode of Vi.

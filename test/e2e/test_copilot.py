@@ -208,8 +208,13 @@ def is_sent_prompts(emacs: Emacs, cli: Copilot) -> None:
         "shell mode",
     )
     emacs.eval(SUBMIT.format('"prompt 2 please"'))
-    emacs.says("would run your prompt as a command")
+    emacs.says("might run your text as a command")
     assert len(cli.model.requests) == request_count + 1
+    type_until(
+        lambda: cli.terminal.keys("Escape", "Escape"),
+        lambda: "Execute shell command" not in cli.screen(),
+        "shell mode left",
+    )
 
 
 def only_of(reviews: Reviews, waiting: Collection[str]) -> str:

@@ -224,7 +224,7 @@ def are_refused_in_shell_mode(emacs: Emacs, cli: Gemini, shell: str) -> None:
     assert count == 4
     in_terminal(cli.terminal.text, "!", is_shell=True)
     emacs.command("gemini-companion-send-comments")
-    emacs.says("would run your prompt as a command")
+    emacs.says("might run your text as a command")
     assert emacs.value(unsent) == count
     # In term, Escape that is typed again could take M-x as its second key.
     if shell == SHELL:

@@ -148,10 +148,13 @@ Wait until it has displayed \"up\", and return its process."
     (gemini-companion-test-eventually (string-search "up" (buffer-string)))
     process))
 
-(defun gemini-companion-test-start-cat ()
-  "Run a program that repeats what it is sent, as the function above does."
+(defun gemini-companion-test-start-cat (&optional sign)
+  "Run a program that repeats what it is sent, as the function above does.
+It prompts by SIGN, by default that of most CLIs."
   (gemini-companion-test-start-in-term
-   "sh" "-c" "stty -echoctl; echo up; exec cat"))
+   "sh" "-c" (format "stty -echoctl; echo up
+while printf '%s '; IFS= read -r line; do printf '%%s\\n' \"$line\"; done"
+                     (or sign ">"))))
 
 ;;;; Parts
 

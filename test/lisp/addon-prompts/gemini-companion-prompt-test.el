@@ -97,7 +97,7 @@ The CLI is PROGRAM, a command of the shell."
      "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost"
      (lambda (result) (push result ended)))
     ;; The one before the text, none, and both behind it.
-    (dolist (screen '("\u2000" "" "> Please \u2001\u2000"))
+    (dolist (screen '("> \u2000" "" "> Please \u2001\u2000"))
       (term-emulate-terminal (get-buffer-process terminal)
                              (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
       (dotimes (_ 20) (gemini-companion-test-run-timers)))
@@ -125,7 +125,8 @@ The CLI is PROGRAM, a command of the shell."
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-prompt-submits-each-text-though-it-was-shown-before ()
-  (gemini-companion-prompt-test-with-terminal "cat >/dev/null"
+  (gemini-companion-prompt-test-with-terminal
+      "sh -c 'while printf \"> \"; read -r line; do :; done'"
     (gemini-companion-edit-reject diff)
     (let ((process (get-buffer-process terminal))
           (shown-p (lambda (regexp)
@@ -140,7 +141,7 @@ The CLI is PROGRAM, a command of the shell."
       (cl-letf (((symbol-function 'gemini-companion-session-state)
                  (lambda (_) 'waiting)))
         (dotimes (_ 400) (gemini-companion-test-run-timers)))
-      (term-emulate-terminal process "\e[H\e[J")
+      (term-emulate-terminal process "\e[H\e[J> ")
       (gemini-companion-test-eventually
         (funcall shown-p "[?]\\{3\\}.*\n.*Please.*\n")))
     (should (equal "before" (car kill-ring)))))
@@ -209,6 +210,136 @@ printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
       (should-not (string-search "taken"
                                  (gemini-companion-test-text terminal))))))
 
+;; As the CLIs show them; the mark is at @.  Gemini CLI has one frame with colors, and
+;; another one without.
+(defconst gemini-companion-prompt-test--prompts
+  '(("gemini" ordinary " Shift+Tab to accept edits   1 open file (F4 to view)
+
+ > @
+
+ workspace (/directory)   sandbox    /model
+ /tmp/project             no sandbox gemini")
+    ("gemini" ordinary " ⠸ Thinking... (esc to cancel, 1s)   ? for shortcuts
+──────────────────────────────
+ Shift+Tab to accept edits   1 open file (F4 to view)
+▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+ * half
+
+   > second @
+▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+ workspace (/directory)   sandbox    /model")
+    ("gemini" ordinary "╭──────────╮
+│ > one    │
+│   two@   │
+╰──────────╯
+ ~/project    no sandbox")
+    ("gemini" shell "  shell mode enabled (esc to disable)   1 open file
+
+ ! @
+
+ workspace (/directory)   sandbox    /model")
+    ("gemini" shell "  > earlier
+──────────────────────────────
+  shell mode enabled (esc to disable)   1 open file
+▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+ ! ls
+   > x @
+▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+ workspace (/directory)   sandbox    /model")
+    ("qwen" ordinary "──────────────────────────────
+> @
+──────────────────────────────
+  ➜ project · git:(master) · model
+  ⏸ Ask permissions (shift + tab to cycle)")
+    ("qwen" ordinary "  ⠇ Dividing by zero... (1s · esc to cancel)
+──────────────────────────────
+> half
+
+  > second @
+──────────────────────────────
+  Enter to steer · Ctrl+Q to queue · ⏸ Ask permissions")
+    ("qwen" shell "  > earlier prompt
+
+──────────────────────────────
+! @
+──────────────────────────────
+  ➜ project · git:(master) · model
+  shell mode enabled (esc to disable)")
+    ("copilot" ordinary " /tmp/project [⎇ master%]
+──────────────────────────────
+❯ @
+──────────────────────────────
+ ○ Working esc esc edit prompt              claude-sonnet-4.6")
+    ("copilot" ordinary " /tmp/project [⎇ master%]
+╻▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+┃ @
+╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+ ← open sidebar · Interactive · Manual Approval · / commands")
+    ("copilot" ordinary "╻▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+┃ half
+┃
+┃ > second @
+╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+ Autopilot (limited) · Allow All · @ files · # issues")
+    ("copilot" later "╻▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+┃ @
+╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+ ◎ Working esc esc edit prompt              claude-sonnet-4.6")
+    ("copilot" shell "❯ earlier
+ /tmp/project [⎇ master%]
+──────────────────────────────
+! @
+──────────────────────────────
+ ← open sidebar · Shell · Manual Approval · / commands · esc exit shell mode")
+    ("copilot" shell " Interactive · Manual Approval
+╻▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+┃ @
+╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+ ← open sidebar · Shell · Manual Approval · / commands · esc exit shell mode")
+    ("pi" ordinary "── ⠼ Working ──────────────────
+@
+──────────────────────────────
+/tmp/project (master)")
+    ("pi" shell "──────────────────────────────
+!@
+──────────────────────────────
+/tmp/project (master)")
+    ("gemini" command " > /ab@")
+    ("copilot" command "╻▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+┃ /ab
+┃ cd @
+╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+ Interactive · Manual Approval · @ files"))
+  "Lists (CLIENT KIND SCREEN) of prompts that the CLIs show.")
+
+(defun gemini-companion-prompt-test--kind (client screen)
+  "Return the kind of the prompt of CLIENT at the @ of SCREEN."
+  (with-temp-buffer
+    (insert screen)
+    (search-backward-regexp "@$\\|@ +[ │]*$")
+    (delete-char 1)
+    (insert "\u2000")
+    (backward-char)
+    (gemini-companion-prompt--kind client)))
+
+(ert-deftest gemini-companion-prompt-knows-an-ordinary-prompt-or-submits-nothing ()
+  :tags '(pure)
+  (pcase-dolist (`(,client ,kind ,screen) gemini-companion-prompt-test--prompts)
+    (ert-info ((concat client ": " screen))
+      (should (eq (and (memq kind '(ordinary later)) kind)
+                  (gemini-companion-prompt-test--kind client screen)))
+      ;; A release may change any word, of a footer as well, and each sign.
+      (pcase-dolist (`(,regexp . ,new) '(("\\w+" . "Changed") ("^ ?[*>!❯┃]" . "$")))
+        (let ((start 0))
+          (while (string-match regexp screen start)
+            (setq start (match-end 0))
+            (let* ((changed (replace-match new t t screen))
+                   (seen (gemini-companion-prompt-test--kind client changed)))
+              (ert-info (changed)
+                (should (memq seen (if (eq 'ordinary kind)
+                                       '(ordinary nil)
+                                     '(later nil))))))))))))
+
 ;; All that is in the prompt would be submitted.
 (ert-deftest gemini-companion-prompt-takes-its-mark-back-before-other-text ()
   (pcase-dolist
@@ -220,19 +351,15 @@ printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
          ("gemini" "│ > one%s │\n│   two │\n╰───╯" . "177")
          ;; In this mode, that character deletes nothing.
          ("qwen" "> worl%sd\n────\n  -- NORMAL --" . "165")
-         ("copilot" "┃ one%s\n┃ two\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
-         ("gemini" "> /ab%s" . "177")
+         ("copilot" "╻▄▄▄▄\n┃ one%s\n┃ two\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
          ("fourth" "# /ab%s" . "177")
-         ("copilot" "┃ /ab%s\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
-         ;; In shell mode, which only the footer shows.
-         ("copilot" "┃ %s\n╹▀▀▀▀\n Shell · Manual Approval   model" . "177")
-         ("copilot" " ~/project\n────\n❯ %s\n────\n / files · Shell · Manual" . "177")
+         ("copilot" "╻▄▄▄▄\n┃ /ab%s\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
          ;; Neither the frame is text of the prompt nor what is below it.
          ("gemini" "> one%s  \u200b\n────\n  project\n  mode")
          ("gemini" " > %s   \n▀▀▀▀\n   workspace\n [INSERT]")
          ("gemini" " > %s\n   \n   workspace\n [INSERT]")
          ("gemini" " > %s\n\n workspace\n    model")
-         ("copilot" "┃ %s\n╹▀▀▀▀\n Interactive · Manual Approval   model")
+         ("copilot" "╻▄▄▄▄\n┃ %s\n╹▀▀▀▀\n Interactive · Manual Approval   model")
          ("gemini" "│ > %s │\n╰───╯\n  project")))
     (gemini-companion-prompt-test-with-terminal
         (mapconcat

@@ -7,13 +7,6 @@
 (require 'ert)
 (require 'gemini-companion-client-copilot)
 
-(ert-deftest gemini-companion-client-copilot-shows-a-shell-in-its-footer ()
-  :tags '(pure)
-  (let ((footer (gemini-companion-client-shell-footer "copilot")))
-    (should (string-match-p footer " Shell · Manual Approval   model"))
-    (should (string-match-p footer " / files · Shell · Manual"))
-    (should-not (string-match-p footer " Interactive · Manual Approval"))))
-
 (ert-deftest gemini-companion-client-copilot-writes-its-own-text ()
   :tags '(pure)
   (should (gemini-companion-client-writes-own-text-p "copilot"))
