@@ -22,6 +22,11 @@
 ;; typed again.  A mark must be visible for a while: a CLI takes an Enter immediately
 ;; after a text for part of a paste, and may draw the screen late.
 ;;
+;; A CLI that Emacs has started may read prompts from a file instead, with a delay.  A
+;; key that the user types meanwhile could turn on its shell mode, in which it would run
+;; the text.  So the text is `resting' until its prompt is ordinary and no key was typed
+;; for a second; then it is `appended' to the file, and keys are held until the CLI works.
+;;
 ;; The protocol has no field for the reason of a rejection, so the reason is the next
 ;; prompt.
 
@@ -30,6 +35,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-garbage)
+(require 'gemini-companion-input-file)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -54,21 +60,27 @@ PROBLEM begins the message if the text goes to the kill ring instead.
 LEFT is the number of checks that remain in which the CLI waits for no
 answer.  ENDED is called at the end, see `gemini-companion-prompt-submit'.
 
-PHASE is `queued', `probing', `typed', `retyped' or `inserted'; see
-`gemini-companion-prompt--phases'.  SESSION and PROCESS are those of the
+PHASE is `queued', `probing', `typed', `retyped', `inserted', `resting' or
+`appended'; see `gemini-companion-prompt--phases'.  SESSION and PROCESS are those of the
 current check: the value of FIND, and the process of its terminal if
 that takes a text now.
 
 The terminal is searched for MARK, a string of one space, or, without a
 mark, for more than MATCHES matches of REGEXP.  SEEN checks have found it
 since it was missing, and the last MISSED ones in a row have not.  FREE is
-non-nil if there was no text after the mark when a check first found it."
+non-nil if there was no text after the mark when a check first found it.
+
+INPUT is the file from which the CLI reads the text, or nil if that is typed.
+TERMINAL is the buffer of the CLI then, where keys are watched.  Since the text
+was appended, WAITED checks were made, and the keys HELD, vectors, were typed,
+the last first."
   text find problem left
   (ended #'ignore)
   (phase 'queued)
   session process
   mark regexp matches
-  (seen 0) (missed 0) free)
+  (seen 0) (missed 0) free
+  input terminal (waited 0) held)
 
 (cl-defstruct (gemini-companion-prompt--screen
                (:noinline t)
@@ -94,7 +106,9 @@ confirms nothing, so they are called with nil then.")
     (probing . gemini-companion-prompt--probing)
     (typed . gemini-companion-prompt--typed)
     (retyped . gemini-companion-prompt--typed)
-    (inserted . gemini-companion-prompt--inserted))
+    (inserted . gemini-companion-prompt--inserted)
+    (resting . gemini-companion-prompt--resting)
+    (appended . gemini-companion-prompt--appended))
   "Alist of (PHASE . FUNCTION): the phases of a task.
 FUNCTION is called at each check with the task and a screen, or nil if
 the terminal does not show what the task seeks.  It types what is next,
@@ -121,11 +135,11 @@ every other check of a busy terminal may see an erased prompt.")
 
 ;;;; Typing
 
-(defun gemini-companion-prompt--clean (text)
+(defun gemini-companion-prompt--clean (text &optional newline)
   "Return TEXT without control characters.
-Line ends are converted to those that terminals paste."
+Line ends are converted to NEWLINE, by default to those that terminals paste."
   (replace-regexp-in-string
-   "\n" "\r"
+   "\n" (or newline "\r")
    (replace-regexp-in-string
     "[\0-\10\13-\37\177\u0080-\u009f]" ""
     (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
@@ -340,9 +354,12 @@ The text field of a dialog is a frame in a frame.")
   "Return the `gemini-companion-prompt--screen' that TASK seeks, or nil.
 For a task that seeks a regexp, its slots have their defaults."
   (pcase-let (((cl-struct gemini-companion-prompt--task
-                          process mark regexp matches)
+                          process mark regexp matches input)
                task))
     (cond ((null process) nil)
+          (input
+           (gemini-companion-prompt--frame
+            process (gemini-companion-prompt--client task)))
           (mark
            (gemini-companion-prompt--screen-with
             mark process (gemini-companion-prompt--client task)))
@@ -417,6 +434,20 @@ an unknown version of CLIENT."
            'ordinary)
           ((funcall footer-p (gemini-companion-client-busy-footer client))
            'later))))
+
+(defun gemini-companion-prompt--frame (process client)
+  "Return the prompt of CLIENT in a frame in the terminal of PROCESS, or nil.
+Below the frame, there are completions or the footer.  The value is a
+`gemini-companion-prompt--screen' with KIND only."
+  (with-current-buffer (process-buffer process)
+    (save-excursion
+      (goto-char (point-max))
+      (skip-chars-backward " \n")
+      (when (and (re-search-backward "^─\\{9\\}" (line-beginning-position -14) t)
+                 (re-search-backward "^─\\{9\\}" nil t))
+        (forward-line)
+        (gemini-companion-prompt--make-screen
+         :kind (gemini-companion-prompt--kind client))))))
 
 ;;;; Submitting
 
@@ -544,11 +575,18 @@ Return the next phase, or nil if the text was sent by a message."
            (gemini-companion-prompt--end task)
            (gemini-companion-prompt--post text session problem ended)
            nil))
-        ((and (gemini-companion-prompt--task-process task)
-              (gemini-companion-prompt--first-p task))
+        ((not (and (gemini-companion-prompt--task-process task)
+                   (gemini-companion-prompt--first-p task)))
+         'queued)
+        ((setf (gemini-companion-prompt--task-input task)
+               (gemini-companion-input-file-of
+                (gemini-companion-prompt--task-process task)
+                (gemini-companion-prompt--client task)))
+         (gemini-companion-prompt--watch-keys task)
+         'resting)
+        (t
          (gemini-companion-prompt--type-mark task)
-         'probing)
-        (t 'queued)))
+         'probing)))
 
 (defun gemini-companion-prompt--probing (task screen)
   "Type the text of TASK once the mark on SCREEN is in an ordinary prompt.
@@ -604,6 +642,113 @@ Return the next phase, or nil if the task has ended."
       (gemini-companion-prompt--end task)
     'inserted))
 
+(defun gemini-companion-prompt--resting (task screen)
+  "Append the text of TASK to its file after a second without a key.
+Return the next phase, or nil if SCREEN shows a prompt that might be run as a
+command: the task has ended then.  If SCREEN has been nil for ten seconds, the
+text is to be typed."
+  (pcase-let (((cl-struct gemini-companion-prompt--task
+                          process seen missed)
+               task))
+    (cond ((and process (<= (* 10 gemini-companion-prompt--checks-per-second) missed))
+           ;; The CLI may not have drawn its prompt; a mark makes it do that.
+           (gemini-companion-prompt--unwatch-keys task)
+           (setf (gemini-companion-prompt--task-input task) nil
+                 (gemini-companion-prompt--task-terminal task) nil)
+           (gemini-companion-prompt--type-mark task)
+           'probing)
+          ((or (null screen) (< seen gemini-companion-prompt--checks-per-second))
+           'resting)
+          ((not (eq 'ordinary (gemini-companion-prompt--screen-kind screen)))
+           (gemini-companion-prompt--refuse
+            task gemini-companion-prompt--not-ordinary))
+          (t
+           (gemini-companion-prompt--append task)))))
+
+(defun gemini-companion-prompt--append (task)
+  "Append the text of TASK to its file.
+Return the next phase, or nil if the file cannot be written."
+  (pcase-let (((cl-struct gemini-companion-prompt--task text session input terminal)
+               task))
+    ;; Neither work that goes on nor a command shows that the text was read.
+    (setf (gemini-companion-prompt--task-free task)
+          (or (gemini-companion-prompt-command text)
+              (not (eq 'ready (gemini-companion-state-titled session)))))
+    (condition-case err
+        (progn
+          (gemini-companion-input-file-append
+           input (gemini-companion-prompt--clean text "\n"))
+          (gemini-companion-state-report session 'submitted text)
+          'appended)
+      (file-error
+       ;; A part of a line would spoil the next one.
+       (with-current-buffer terminal
+         (gemini-companion-input-file-delete))
+       (gemini-companion-prompt--refuse
+        task (concat "Prompt for %s not written: "
+                     (string-replace "%" "%%" (error-message-string err))))))))
+
+(defun gemini-companion-prompt--appended (task _screen)
+  "End TASK once its CLI has read the text, or has not in five seconds.
+Return the next phase, or nil if the task has ended."
+  (pcase-let* (((cl-struct gemini-companion-prompt--task
+                           session terminal free)
+                task)
+               (seconds (/ (cl-incf (gemini-companion-prompt--task-waited task))
+                           (float gemini-companion-prompt--checks-per-second))))
+    (cond ((if free
+               (<= 1 seconds)
+             (not (eq 'ready (gemini-companion-state-titled session))))
+           (gemini-companion-prompt--end task)
+           (funcall (gemini-companion-prompt--task-ended task) 'sent)
+           (message "Prompt submitted in %s" (buffer-name terminal))
+           nil)
+          ((< seconds 5) 'appended)
+          (t
+           ;; A CLI that goes on reads nothing from a file that is gone; if the file
+           ;; became shorter, it would read all of it again.
+           (with-current-buffer terminal
+             (gemini-companion-input-file-delete))
+           (gemini-companion-prompt--refuse task "%s did not read the prompt")))))
+
+(defun gemini-companion-prompt--watch-keys (task)
+  "Watch the keys that are typed in the terminal of TASK."
+  (with-current-buffer
+      (setf (gemini-companion-prompt--task-terminal task)
+            (process-buffer (gemini-companion-prompt--task-process task)))
+    (add-hook 'pre-command-hook #'gemini-companion-prompt--before-key nil t)))
+
+(defun gemini-companion-prompt--before-key ()
+  "Hold the key of this command, or record that it was typed in this terminal.
+A member of `pre-command-hook' there."
+  (dolist (task gemini-companion-prompt--tasks)
+    (when (eq (current-buffer) (gemini-companion-prompt--task-terminal task))
+      (pcase (gemini-companion-prompt--task-phase task)
+        ('resting
+         (setf (gemini-companion-prompt--task-seen task) 0))
+        ('appended
+         (push (this-command-keys-vector) (gemini-companion-prompt--task-held task))
+         (setq this-command #'ignore))))))
+
+(defun gemini-companion-prompt--unwatch-keys (task)
+  "Stop watching the terminal of TASK, and handle the keys there that were held.
+If it is not selected any more, drop them: they would be typed elsewhere."
+  (pcase-let (((cl-struct gemini-companion-prompt--task terminal held) task))
+    (when (buffer-live-p terminal)
+      (unless (cl-find terminal gemini-companion-prompt--tasks
+                       :key #'gemini-companion-prompt--task-terminal)
+        (with-current-buffer terminal
+          (remove-hook 'pre-command-hook #'gemini-companion-prompt--before-key t)))
+      (cond ((null held))
+            ((eq terminal (window-buffer))
+             (setq unread-command-events
+                   (append (mapcar (lambda (key) (cons t key))
+                                   (apply #'vconcat (reverse held)))
+                           unread-command-events)))
+            (t
+             (message "Keys typed in %s while a prompt was sent were dropped"
+                      (buffer-name terminal)))))))
+
 (defun gemini-companion-prompt--refuse (task reason)
   "End TASK without submitting its text, and return nil.
 REASON is a format for the name of the CLI."
@@ -626,6 +771,7 @@ REASON is a format for the name of the CLI."
   "Remove TASK from the tasks, and return nil.
 If PROBLEM is non-nil, display it, and add the text to the kill ring."
   (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
+  (gemini-companion-prompt--unwatch-keys task)
   (when problem
     (gemini-companion-text-keep (gemini-companion-prompt--task-text task)
                                    problem)

@@ -111,6 +111,7 @@
 ;;;; Prompts
 
 (gemini-companion-client-values qwen
+  (gemini-companion-client-input-option "--input-file")
   (gemini-companion-client-escapes "[][ (){};|*?$`'\"#&<>!~,]")
   (gemini-companion-client-unreadable "\\\\\\|\\.\\'")
   (gemini-companion-client-normal-footer "^ *-- NORMAL --"))

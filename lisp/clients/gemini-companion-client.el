@@ -277,6 +277,10 @@ cannot resume conversations.")
 
 ;;;; Prompts
 
+(gemini-companion-client--define gemini-companion-client-input-option (client)
+  "Return the option of CLIENT that names a file from which it reads prompts.
+CLIENT reads the objects of JSON that are appended to the file, one in a line.")
+
 (gemini-companion-client--define gemini-companion-client-searches-names-p (client)
   "Return non-nil if CLIENT finds a file by a part of its name in a prompt.")
 

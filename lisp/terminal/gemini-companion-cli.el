@@ -26,6 +26,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-idle)
+(require 'gemini-companion-input-file)
 (require 'gemini-companion-install)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
@@ -547,9 +548,10 @@ Then call THEN, if it is non-nil and there is a server."
      (when then
        (funcall then)))))
 
-(defun gemini-companion-cli--remove-discovery ()
-  "Remove the discovery file for the CLI of this buffer, which ends.
-Keep it if other CLIs need it."
+(defun gemini-companion-cli--delete-files ()
+  "Delete the files for the CLI of this buffer, which ends.
+Keep its discovery file if other CLIs need that."
+  (gemini-companion-input-file-delete)
   (when gemini-companion-cli--other-temporary
     (setq gemini-companion-cli--other-temporary nil)
     (gemini-companion-cli--update-discovery)))
@@ -586,7 +588,7 @@ the terminal function of the user may signal any error."
   (condition-case-unless-debug err
       (let ((cli gemini-companion-terminal-cli))
         (gemini-companion-cli--start-terminal cli)
-        (add-hook 'kill-buffer-hook #'gemini-companion-cli--remove-discovery nil t)
+        (add-hook 'kill-buffer-hook #'gemini-companion-cli--delete-files nil t)
         ;; A terminal outside of Emacs has no process in this buffer.
         (when-let* ((process (get-buffer-process (current-buffer))))
           (gemini-companion-cli--follow process cli))
@@ -612,10 +614,10 @@ For a CLI on a remote host, it is a local command that runs it there."
   (pcase-let* (((cl-struct gemini-companion-terminal-cli
                            client arguments remote root)
                 cli)
-               (command (append (gemini-companion-cli-command client) arguments)))
+               (command (gemini-companion-cli-command client)))
     (if remote
-        (gemini-companion-cli-host-command remote root command)
-      command)))
+        (gemini-companion-cli-host-command remote root (append command arguments))
+      (append command (gemini-companion-input-file-arguments client) arguments))))
 
 (defun gemini-companion-cli--follow (process cli)
   "Watch PROCESS, in which CLI has started, until it ends."
@@ -744,7 +746,7 @@ arguments."
                      #'gemini-companion-cli--sentinel))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (remove-hook 'kill-buffer-hook #'gemini-companion-cli--remove-discovery t)))
+      (remove-hook 'kill-buffer-hook #'gemini-companion-cli--delete-files t)))
   (gemini-companion-terminal-release 'all))
 
 (defun gemini-companion-cli--start-failure (process)
@@ -760,7 +762,7 @@ exit with the status of the last command in it, but not within ten seconds."
 (defun gemini-companion-cli--end (reason)
   "Mark this buffer as that of a CLI that has ended, for REASON, a string.
 The header line shows REASON, and the keys that start the CLI again."
-  (gemini-companion-cli--remove-discovery)
+  (gemini-companion-cli--delete-files)
   (setq-local minor-mode-overriding-map-alist
               (list (cons t gemini-companion-terminal-ended-map)))
   (setq buffer-read-only t)
@@ -849,6 +851,7 @@ Withdraw the hints about how to connect."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'cli)))
   "Stop starting CLIs and watching terminals, and restore the environment."
   (gemini-companion-terminal-release)
+  (gemini-companion-input-file-delete-all)
   (gemini-companion-cli--start-waiting "The server is not running")
   (gemini-companion-cli--export nil)
   (cancel-function-timers #'gemini-companion-cli--hint)

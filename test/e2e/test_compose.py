@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from harness.emacs import SESSION, STATE, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
-from harness.model import say, write_file
+from harness.model import call, say, write_file
 from harness.world import World
 
 INSERT = f"(gemini-companion-prompt-insert {{}} {SESSION})"
@@ -66,14 +66,19 @@ def test_prompts_are_nothing_but_text(world: World) -> None:
     prompts_are_nothing_but_text(world, emacs, cli)
 
 
-def prompts_are_nothing_but_text(world: World, emacs: Emacs, cli: Gemini) -> None:
-    """Submit prompts of all kinds to ``cli``, which is in a terminal of Emacs."""
+def prompts_are_nothing_but_text(
+    world: World, emacs: Emacs, cli: Gemini, reads_file: bool = False
+) -> None:
+    """Submit prompts of all kinds to ``cli``, which is in a terminal of Emacs.
+
+    It may read them from a file.  Then what is in its prompt stays there.
+    """
     emacs.holds(f"(eq 'ready {STATE})")
 
     random = Random(7)
     texts = ["".join(random.choices(PIECES, k=24)) for _ in range(2)]
-    # 200 lines, 10 kB: more than a terminal takes at once.
-    texts.append("\n".join(f"line {number:4}" + 8 * " word" for number in range(200)))
+    # 400 lines, 20 kB: more than a terminal takes at once.
+    texts.append("\n".join(f"line {number:4}" + 8 * " word" for number in range(400)))
     for number, text in enumerate(texts):
         prompt = f"prompt {number} please {text} end {number}"
         request_count = len(cli.model.requests)
@@ -105,16 +110,25 @@ def prompts_are_nothing_but_text(world: World, emacs: Emacs, cli: Gemini) -> Non
         emacs.eval(f"(progn {visit} {code} (gemini-companion-send) nil)")
     cli.model.script(say("I see them"))
     typed("\\C-ubegun ", r"(?m)^ *begun\b")
+    if reads_file:
+        # After 400 lines, a busy machine draws the prompt late.
+        cli.terminal.wait_for_match(r"begun\b.*\n(.*\n)?─{9}")
     # A name at the end is not left to be completed.
     submit(emacs, "prompt 107 please: @b.txt")
     cli.wait_for("I see them")
     emacs.holds(f"(eq 'ready {STATE})")
     for text in KINDS.values():
-        assert visible(text) in visible(last_message(cli))
-    assert re.search(r"begun\s*\nprompt 107 please", last_message(cli))
+        assert (visible(text) in visible(last_message(cli))) != reads_file
+    if reads_file:
+        cli.terminal.wait_for("begun")
+        emacs.eval(f'(process-send-string {lisp(cli.terminal.name)} "\\C-c")')
+        cli.terminal.wait_for("Type your message")
+    else:
+        assert re.search(r"begun\s*\nprompt 107 please", last_message(cli))
     # The CLI has read the file of that name.
-    assert "oddtwothree" in visible(last_message(cli))
-    assert "a route" in last_message(cli)
+    assert "onetwothree" in visible(last_message(cli))
+    assert ("oddtwothree" in visible(last_message(cli))) != reads_file
+    assert ("a route" in last_message(cli)) != reads_file
     assert "another" not in last_message(cli)
 
     # A prompt that is submitted while it works is queued.
@@ -133,8 +147,15 @@ def prompts_are_nothing_but_text(world: World, emacs: Emacs, cli: Gemini) -> Non
     begun = "(?m)^ *> one two[ \u200b]*$"
     typed("\\C-uone two", begun)
     typed("\\e[D")
+    cli.model.script(say("all seen"))
     submit(emacs, "prompt 110 please")
-    emacs.becomes("(car kill-ring)", "prompt 110 please")
+    if reads_file:
+        cli.wait_for("all seen")
+        assert last_message(cli).endswith("prompt 110 please")
+        waits_for_a_question(emacs, cli)
+    else:
+        emacs.becomes("(car kill-ring)", "prompt 110 please")
+        cli.model.script()
     cli.terminal.wait_for_match(begun)
     typed("\\C-e\\C-u", r"(?m)^ *> +Type your message")
 
@@ -149,6 +170,22 @@ def prompts_are_nothing_but_text(world: World, emacs: Emacs, cli: Gemini) -> Non
     # Enter submits a command, and does not choose one of a list.
     submit(emacs, "/about")
     cli.terminal.wait_for_match(r"About Gemini CLI|│\s+Status\s+│")
+
+
+def waits_for_a_question(emacs: Emacs, cli: Gemini) -> None:
+    """Submit a prompt while ``cli`` asks for permission."""
+    command = call("run_shell_command", command="touch d.txt", description="x")
+    cli.model.script(command, say("it is run"), say("112 seen"))
+    submit(emacs, "prompt 111 please")
+    cli.terminal.wait_for("Allow execution")
+    emacs.eval(SUBMIT.format('"prompt 112 please"'))
+    count = len(cli.model.requests)
+    emacs.eval("(sleep-for 2)")
+    assert len(cli.model.requests) == count
+    cli.answer("llow once")
+    cli.wait_for("112 seen")
+    assert last_message(cli).endswith("prompt 112 please")
+    emacs.holds(f"(eq 'ready {STATE})")
 
 
 def prompt(cli: Gemini) -> str:

@@ -60,7 +60,7 @@ def test_qwen_is_enabled_in_a_terminal_sent_comments_known_by_its_title_and_resu
         load = f"(add-to-list 'load-path {lisp(VTERM)})"
         emacs.eval(f"(progn {load} (setq gemini-companion-terminal 'vterm))")
     resumed(emacs, cli)
-    prompts_are_nothing_but_text(world, emacs, cli)
+    prompts_are_nothing_but_text(world, emacs, cli, reads_file=True)
     quits(emacs, cli)
 
 
@@ -154,8 +154,12 @@ def resumed(emacs: Emacs, cli: Gemini) -> None:
     emacs.eval(f"(progn (switch-to-buffer {buffer}) nil)")
     emacs.command("gemini-companion-resume")
     cli.terminal.wait_for_match("Chat Sessions|Resume Session")
-    cli.terminal.keys("Enter")
-    cli.terminal.wait_for("all done")
+    # A busy machine may show the list before it takes keys.
+    type_until(
+        lambda: cli.terminal.keys("Enter"),
+        lambda: "all done" in cli.screen(),
+        "resumed",
+    )
     emacs.holds(SESSION, "connected")
     is_(emacs, "ready")
 

@@ -148,13 +148,17 @@ Wait until it has displayed \"up\", and return its process."
     (gemini-companion-test-eventually (string-search "up" (buffer-string)))
     process))
 
-(defun gemini-companion-test-start-cat (&optional sign)
-  "Run a program that repeats what it is sent, as the function above does.
-It prompts by SIGN, by default that of most CLIs."
+(defun gemini-companion-test-start-cat ()
+  "Run a program that repeats what it is sent, as the function above does."
   (gemini-companion-test-start-in-term
-   "sh" "-c" (format "stty -echoctl; echo up
-while printf '%s '; IFS= read -r line; do printf '%%s\\n' \"$line\"; done"
-                     (or sign ">"))))
+   "sh" "-c" "stty -echoctl; echo up; exec cat"))
+
+(defmacro gemini-companion-test-without-sign (&rest body)
+  "Run BODY as if the ordinary prompt of each CLI had no sign, as in `cat'."
+  (declare (indent 0) (debug t))
+  `(cl-letf (((symbol-function 'gemini-companion-client-prompt-sign)
+              (lambda (_client) "")))
+     ,@body))
 
 ;;;; Parts
 

@@ -37,7 +37,8 @@ is none."
                                        (gemini-companion-test-start-cat))))))
          (unwind-protect
              (gemini-companion-test-with-parts '(compose state prompt) session
-               ,@body)
+               (gemini-companion-test-without-sign
+                 ,@body))
            (dolist (buffer (buffer-list))
              (when (or (eq buffer terminal)
                        (string-prefix-p "*prompt: " (buffer-name buffer)))

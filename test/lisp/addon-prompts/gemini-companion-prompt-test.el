@@ -125,8 +125,7 @@ The CLI is PROGRAM, a command of the shell."
 
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-prompt-submits-each-text-though-it-was-shown-before ()
-  (gemini-companion-prompt-test-with-terminal
-      "sh -c 'while printf \"> \"; read -r line; do :; done'"
+  (gemini-companion-prompt-test-with-terminal "cat >/dev/null"
     (gemini-companion-edit-reject diff)
     (let ((process (get-buffer-process terminal))
           (shown-p (lambda (regexp)
@@ -141,9 +140,10 @@ The CLI is PROGRAM, a command of the shell."
       (cl-letf (((symbol-function 'gemini-companion-session-state)
                  (lambda (_) 'waiting)))
         (dotimes (_ 400) (gemini-companion-test-run-timers)))
-      (term-emulate-terminal process "\e[H\e[J> ")
-      (gemini-companion-test-eventually
-        (funcall shown-p "[?]\\{3\\}.*\n.*Please.*\n")))
+      (term-emulate-terminal process "\e[H\e[J")
+      (gemini-companion-test-without-sign
+        (gemini-companion-test-eventually
+          (funcall shown-p "[?]\\{3\\}.*\n.*Please.*\n"))))
     (should (equal "before" (car kill-ring)))))
 
 (ert-deftest gemini-companion-prompt-reason-that-is-not-typed-is-kept ()
@@ -178,6 +178,77 @@ The CLI is PROGRAM, a command of the shell."
       (should (equal "before" (car kill-ring)))
       (funcall end terminal)
       (gemini-companion-test-eventually (equal "Too long" (car kill-ring))))))
+
+(ert-deftest gemini-companion-prompt-is-read-from-a-file-and-never-in-shell-mode ()
+  (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
+    (gemini-companion-edit-reject diff)
+    (switch-to-buffer terminal)
+    (let* ((session (plist-put (gemini-companion-edit-session diff) :client "qwen"))
+           (process (get-buffer-process terminal))
+           (unread-command-events nil)
+           (file (progn
+                   (setq gemini-companion-terminal-cli
+                         (gemini-companion-terminal-cli-make :client "qwen"))
+                   (cadr (gemini-companion-input-file-arguments "qwen"))))
+           (size (lambda () (file-attribute-size (file-attributes file)))))
+      (cl-flet ((show (sign)
+                  (let ((line (concat (make-string 20 ?─) "\r\n")))
+                    (term-emulate-terminal
+                     process
+                     (encode-coding-string (concat "\e[H\e[J" line sign " half\r\n" line
+                                                   "  ? for shortcuts")
+                                           'utf-8))))
+                (title (title) (gemini-companion-state-set-title process title))
+                (submit (text)
+                  (gemini-companion-prompt-submit
+                   text (lambda () session) 30 "Lost"
+                   (lambda (result) (push result ended))))
+                (pass (checks) (dotimes (_ checks) (gemini-companion-test-run-timers)))
+                (press (key)
+                  (let ((this-command 'self-insert-command))
+                    (cl-letf (((symbol-function 'this-command-keys-vector)
+                               (lambda () (vector key))))
+                      (run-hooks 'pre-command-hook))
+                    this-command)))
+        (title "Qwen - p")
+        (dolist (sign '("!" "$"))
+          (show sign)
+          (submit "Not run")
+          (pass 20)
+          (should (equal "Not run" (car kill-ring))))
+        (should (equal '(nil nil) ended))
+        (should (eq 0 (funcall size)))
+
+        (show ">")
+        (submit "one\n\e[201~/two")
+        (pass 8)
+        (should (eq 'self-insert-command (press ?x)))
+        (pass 8)
+        (should (eq 0 (funcall size)))
+        (pass 3)
+        (should (< 0 (funcall size)))
+        (should (string-search "one\\n[201~" (gemini-companion-text-read file)))
+        (should (eq 'ignore (press ?!)))
+        (should-not unread-command-events)
+        (title "◐ Qwen - p")
+        (pass 2)
+        (should (eq 'sent (car ended)))
+        (should (equal '((t . ?!)) unread-command-events))
+        (should-not (memq #'gemini-companion-prompt--before-key pre-command-hook))
+
+        ;; While it works, the CLI queues what it reads.
+        (let ((before (funcall size)))
+          (submit "Queued")
+          (pass 25)
+          (should (equal '(sent sent) (seq-take ended 2)))
+          (should (< before (funcall size))))
+        ;; It hangs.
+        (title "Qwen - p")
+        (submit "Late")
+        (pass 70)
+        (should-not (car ended))
+        (should (equal "Late" (car kill-ring)))
+        (should-not (file-exists-p file))))))
 
 ;; A user types at once, behind the space or behind the text.
 (ert-deftest gemini-companion-prompt-leaves-alone-what-is-typed-meanwhile ()

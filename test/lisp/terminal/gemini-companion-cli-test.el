@@ -230,13 +230,15 @@ r resumes a conversation, q quits"
 ;;;; Which CLI
 
 (defmacro gemini-companion-run-test-with-clis (programs &rest body)
-  "Run BODY in a project where only PROGRAMS are installed, as links to cat.
+  "Run BODY in a project where only PROGRAMS are installed, which run cat.
 HOME is the project, and nothing is saved; `asked' collects the
 prompts, the last first, and `saved' what would be saved."
   (declare (indent 1) (debug t))
   `(gemini-companion-run-test-with-mode
      (dolist (program ,programs)
-       (make-symbolic-link (executable-find "cat") program))
+       (write-region (format "#!/bin/sh\nexec %s\n" (executable-find "cat"))
+                     nil program nil 'silent)
+       (set-file-modes program #o755))
      (let ((process-environment (append (list (concat "HOME=" directory)
                                               "GEMINI_CLI_HOME" "QWEN_HOME")
                                         process-environment))
@@ -276,7 +278,9 @@ prompts, the last first, and `saved' what would be saved."
     (gemini-companion-run-test-answering (ert-fail "Asked")
       (gemini-companion-run)
       (should (equal (format "*qwen: %s*" name) (buffer-name)))
-      (should (equal (list (expand-file-name "qwen"))
+      (should (equal (list (expand-file-name "qwen") "--input-file"
+                           (buffer-local-value 'gemini-companion-input-file
+                                               (current-buffer)))
                      (caar gemini-companion-run-test-started)))))
   (gemini-companion-run-test-with-clis '("gemini" "qwen")
     (gemini-companion-run-test-enable-ide)
