@@ -941,27 +941,17 @@ RESULT is `sent', `copied' if the user has to paste it, or nil if it failed."
 (defun gemini-companion-comment--adopt (edit comment)
   "Make COMMENT, on EDIT, which has ended, a comment on its file.
 Lines of the proposal that the file will not have are gone."
-  (let ((number (and (gemini-companion-comment--live-p comment)
-                     (eq 'after (gemini-companion-comment-side comment))
-                     (gemini-companion-comment--follow-edits comment)
-                     ;; Without the excluded hunks, the lines have other numbers.
-                     (gemini-companion-hunk-remaining-line
-                      (overlay-buffer (gemini-companion-comment-overlay comment))
-                      (gemini-companion-comment--now comment))))
-        (accepted (gemini-companion-edit-accepted-p edit)))
+  (let ((accepted (gemini-companion-edit-accepted-p edit))
+        (after (eq 'after (gemini-companion-comment-side comment))))
+    (when (and after (gemini-companion-comment--live-p comment))
+      (setf (gemini-companion-comment-lines comment)
+            (gemini-companion-comment--lines-now comment)))
     (gemini-companion-comment--hide comment)
     (cl-callf2 remq comment (gemini-companion-edit-comments edit))
     (setf (gemini-companion-comment-edit comment) nil)
-    (when (and (eq 'after (gemini-companion-comment-side comment))
-               (gemini-companion-comment-first comment)
-               accepted)
+    (when (and accepted after (gemini-companion-comment-first comment))
       (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
-             (first (if (and number
-                             (gemini-companion-comment--equal-p
-                              (gemini-companion-comment-lines comment)
-                              lines (1- number)))
-                        number
-                      (gemini-companion-comment--find comment lines))))
+             (first (gemini-companion-comment--find comment lines)))
         (if first
             (gemini-companion-comment--set-anchor comment lines first)
           (setf (gemini-companion-comment-first comment) nil))))
@@ -970,24 +960,6 @@ Lines of the proposal that the file will not have are gone."
     (unless accepted
       (gemini-companion-comment--show comment))
     (gemini-companion-comment--report comment)))
-
-(defun gemini-companion-comment--follow-edits (comment)
-  "Set the lines of COMMENT, on a proposal, to the lines as the user edited them.
-Return nil if they were deleted."
-  (let* ((overlay (gemini-companion-comment-overlay comment))
-         (buffer (overlay-buffer overlay)))
-    (when (or (< (overlay-start overlay) (overlay-end overlay))
-              (equal '("") (gemini-companion-comment-lines comment)))
-      (with-current-buffer buffer
-        (save-restriction
-          (widen)
-          (let ((quoted (gemini-companion-comment--lines-now comment))
-                (lines (gemini-companion-comment--text))
-                (now (gemini-companion-comment--now comment)))
-            (when (gemini-companion-comment--equal-p quoted lines (1- now))
-              (setf (gemini-companion-comment-lines comment) quoted)
-              (gemini-companion-comment--set-anchor comment lines now)
-              t)))))))
 
 (defun gemini-companion-comment--new (edit key lines)
   "Return a new comment without a text on EDIT, at KEY in LINES, a vector.

@@ -234,23 +234,5 @@ The original lines replace each of them."
                        (gemini-companion-hunk-marks proposal) "")
             (substring text position))))
 
-(defun gemini-companion-hunk-remaining-line (proposal line)
-  "Return the number that LINE of the buffer PROPOSAL has without excluded hunks.
-Lines are counted from 1 in the value of `gemini-companion-hunk-remaining-text'.
-Return nil if LINE is in an excluded hunk."
-  (with-current-buffer proposal
-    (save-restriction
-      (widen)
-      (let ((start (gemini-companion-hunk-line line)))
-        (cl-loop for mark in (gemini-companion-hunk-marks proposal)
-                 while (<= (overlay-start mark) start)
-                 if (< start (overlay-end mark)) return nil
-                 sum (pcase-let ((`(,original ,proposed)
-                                  (overlay-get mark 'gemini-companion-texts)))
-                       (- (length (gemini-companion-text-lines original))
-                          (length (gemini-companion-text-lines proposed))))
-                 into more
-                 finally return (+ line more))))))
-
 (provide 'gemini-companion-hunk)
 ;;; gemini-companion-hunk.el ends here

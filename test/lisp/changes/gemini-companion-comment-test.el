@@ -465,8 +465,8 @@ sent; exit anyway? " asked))
       (`(,proposal ,line ,excluded ,edit-line ,expected)
        '(;; The user edits above it, and the line itself.
          ("a\nnew\nb\nc\n" 2 nil t "a:3\n> new, mine\nWhy?")
-         ;; A hunk above it is excluded, and the line is there more than once.
-         ("a\n}\nx\n}\ny\n}\nb\n}\nc\n}\n" 8 0 nil "a:3\n> }\nWhy?")
+         ;; A hunk above it is excluded: the nearest equal line.
+         ("a\n}\nx\n}\ny\n}\nb\n}\nc\n}\n" 8 0 nil "a:5\n> }\nWhy?")
          ;; Its own hunk is excluded: the nearest equal line.
          ("a\n}\nx\n}\nb\nc\n}\n" 4 0 nil "a:4\n> }\nWhy?")))
     (ert-info ((format "%S" proposal))
