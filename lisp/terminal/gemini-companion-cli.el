@@ -617,7 +617,7 @@ For a CLI on a remote host, it is a local command that runs it there."
                (command (gemini-companion-cli-command client)))
     (if remote
         (gemini-companion-cli-host-command remote root (append command arguments))
-      (append command (gemini-companion-input-file-arguments client) arguments))))
+      (append command (gemini-companion-input-file-arguments client command) arguments))))
 
 (defun gemini-companion-cli--follow (process cli)
   "Watch PROCESS, in which CLI has started, until it ends."

@@ -20,11 +20,13 @@
 ;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-input-file 'permanent-local t)
 
-(defun gemini-companion-input-file-arguments (client)
-  "Make the file for CLIENT, about to start in the current buffer.
-Return the arguments that name it, or nil for a CLI that reads no prompts."
+(defun gemini-companion-input-file-arguments (client command)
+  "Make the file for CLIENT, about to start by COMMAND in the current buffer.
+Return the arguments that name it.  Return nil for a CLI that reads no prompts,
+and if COMMAND, a list of strings, names another file."
   (gemini-companion-input-file-delete)
-  (when-let* ((option (gemini-companion-client-input-option client)))
+  (when-let* ((option (gemini-companion-client-input-option client))
+              ((not (seq-some (apply-partially #'string-prefix-p option) command))))
     (let ((directory (make-temp-file "gemini-companion-input-" t)))
       (setq gemini-companion-input-file (expand-file-name "prompts.jsonl" directory))
       (with-file-modes #o600

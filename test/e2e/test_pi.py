@@ -333,6 +333,9 @@ def test_pi_is_run_with_its_extension(world: World) -> None:
     emacs.becomes(f"(symbol-name {state})", "ready")
     turn = "(gemini-companion-session-turn (car (gemini-companion-sessions)))"
     emacs.becomes(f"(gemini-companion-turn-prompt {turn})", "prompt 1 please")
+    # A command is typed between its lines.
+    emacs.eval(submit.replace("prompt 1 please", "/session"))
+    cli.wait_for("Cache Warming")
 
 
 # An extension that writes files by itself, and one by a tool of others with a limit.

@@ -189,7 +189,7 @@ The CLI is PROGRAM, a command of the shell."
            (file (progn
                    (setq gemini-companion-terminal-cli
                          (gemini-companion-terminal-cli-make :client "qwen"))
-                   (cadr (gemini-companion-input-file-arguments "qwen"))))
+                   (cadr (gemini-companion-input-file-arguments "qwen" nil))))
            (size (lambda () (file-attribute-size (file-attributes file)))))
       (cl-flet ((show (sign)
                   (let ((line (concat (make-string 20 ?─) "\r\n")))

@@ -9,9 +9,11 @@
 
 (ert-deftest gemini-companion-input-file-is-private-and-gone-with-its-cli ()
   (with-temp-buffer
-    (should-not (gemini-companion-input-file-arguments "gemini"))
+    (should-not (gemini-companion-input-file-arguments "gemini" nil))
+    (should-not (gemini-companion-input-file-arguments
+                 "qwen" '("qwen" "--input-file=mine")))
     (should-not gemini-companion-input-file)
-    (pcase-let* ((`(,option ,file) (gemini-companion-input-file-arguments "qwen"))
+    (pcase-let* ((`(,option ,file) (gemini-companion-input-file-arguments "qwen" '("qwen")))
                  (directory (file-name-directory file)))
       (should (equal "--input-file" option))
       (should (equal '(#o600 #o700) (mapcar #'file-modes (list file directory))))
@@ -25,7 +27,7 @@
                                    (list (gethash "type" object)
                                          (gethash "text" object))))
                                (split-string (buffer-string) "\n" t)))))
-      (let ((other (cadr (gemini-companion-input-file-arguments "qwen"))))
+      (let ((other (cadr (gemini-companion-input-file-arguments "qwen" nil))))
         (should-not (file-exists-p directory))
         (gemini-companion-input-file-delete-all)
         (should-not (file-exists-p (file-name-directory other)))))))
