@@ -213,8 +213,7 @@ focus, or end of a turn tries again."
               (again nil))
           (unwind-protect
               (condition-case err
-                  (progn (gemini-companion-changes--correct-removed edit)
-                         (gemini-companion-changes--record edit))
+                  (gemini-companion-changes--record edit)
                 (gemini-companion-text-not-compared
                  (setq again t)
                  (signal (car err) (cdr err))))
@@ -432,37 +431,6 @@ they are of the last writes, whose texts the undo of Emacs may bring back."
   (cond ((gemini-companion-edit-new-p edit) "")
         ((gemini-companion-edit-known-p edit)
          (gemini-companion-content-text (gemini-companion-edit-content edit)))))
-
-(defun gemini-companion-changes--correct-removed (edit)
-  "Correct the content before EDIT if its file was removed and written again.
-A file with a record is not new then, unless it was new, and the user has undone
-it."
-  (when-let* (((gemini-companion-edit-new-p edit))
-              (record (gemini-companion-changes--find edit))
-              (lines (gemini-companion-changes-file-lines record))
-              ((not (and (gemini-companion-changes-file-new record)
-                         (seq-empty-p (gemini-companion-record-text lines)))))
-              ((null (gemini-companion-changes--write-of record edit)))
-              (last (gemini-companion-changes--last record edit)))
-    (gemini-companion-edit-texts-set-removed
-     edit (gemini-companion-content-of-lines
-           last (gemini-companion-edit-format
-                 (gemini-companion-changes-file-edit record))))))
-
-(defun gemini-companion-changes--last (record edit)
-  "Return the last known lines of the file of RECORD before EDIT.
-They are those of the last look at the file; but what
-EDIT has written may have been seen already."
-  (let* ((written (gemini-companion-lines-split (gemini-companion-edit-after edit)))
-         (seen (seq-find
-                (lambda (seen)
-                  (pcase (gemini-companion-changes-seen-key seen)
-                    ((or `(nil . ,_) `(,_ ,_ (,_ nil ,_)))
-                     (not (equal written (gemini-companion-changes-seen-lines seen))))))
-                (gemini-companion-changes-file-seen record))))
-    (if seen
-        (gemini-companion-changes-seen-lines seen)
-      (gemini-companion-record-text (gemini-companion-changes-file-lines record)))))
 
 (defun gemini-companion-changes--written (edit)
   "Return the lines that EDIT has written, as its file has them.

@@ -46,6 +46,8 @@
                ((gemini-companion-undo-unwritten edit))
                ((member hunk (gemini-companion-edit-undone edit))
                 "does not contain this change: it is already undone")
+               ((gemini-companion-edit-texts-removed-p edit)
+                (gemini-companion-undo--removed edit))
                ((not (gemini-companion-edit-known-p edit))
                 "cannot be restored: its previous text was not recorded")
                ((and hunk (not (gemini-companion-edit-texts-utf-8-p edit)))
@@ -68,6 +70,14 @@
                 (problem (gemini-companion-step-problem
                           (gemini-companion-undo--whole edit))))
       (user-error "%s" problem))))
+
+(defun gemini-companion-undo--removed (edit)
+  "Return why EDIT, whose file was removed before it, is not undone."
+  (concat "was removed before this edit"
+          (if-let* ((buffer (gemini-companion-names-buffer
+                             (gemini-companion-edit-file edit))))
+              (format "; undo in buffer %s restores its text" buffer)
+            ", and its text is not known")))
 
 (defun gemini-companion-undo--notice (edit)
   "Detect at once what CLIs have just written to the file of EDIT.

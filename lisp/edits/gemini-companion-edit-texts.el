@@ -111,44 +111,25 @@ It is read as before EDIT; see `gemini-companion-content'."
   (when-let* ((now (gemini-companion-edit-texts-now edit)))
     (gemini-companion-content-bytes now)))
 
-(defun gemini-companion-edit-texts--last-bytes (edit)
-  "Return the bytes of the file of EDIT that its buffer still has, or nil.
-Return nil also if they cannot be kept."
-  (when-let* ((bytes (gemini-companion-revert-last-bytes
-                      (gemini-companion-edit-file edit))))
-    (and (<= (length bytes) gemini-companion-edit-texts--most-bytes)
-         bytes)))
-
-(defun gemini-companion-edit-texts-removed (edit)
-  "Return the content that the file of EDIT had until it was removed, or nil.
-A CLI may remove a file by a command, and then write it again.  The previous
-content is known if a buffer still has it."
-  (when-let* ((bytes (gemini-companion-edit-texts--last-bytes edit)))
-    (gemini-companion-edit-texts-content edit bytes)))
-
-(defun gemini-companion-edit-texts-last-read (edit text)
-  "Return the content of the file of EDIT that its buffer still has, or nil.
-Return nil if the CLI of EDIT does not read TEXT in it."
-  (when-let* ((bytes (gemini-companion-edit-texts--last-bytes edit))
-              (content (gemini-companion-edit-texts-content edit bytes)))
-    ;; Programs differ in how many U+FFFD stand for the bytes of a character.
-    (cl-flet ((read (text)
-                (replace-regexp-in-string
-                 "\uFFFD+" "\uFFFD" (gemini-companion-coding-sendable text))))
-      (and (seq-some (lambda (now)
-                       (gemini-companion-edit-texts-same-p (read text) (read now)))
-                     (list (gemini-companion-content-text content)
-                           (decode-coding-string bytes 'utf-8-unix)))
-           content))))
-
-(defun gemini-companion-edit-texts-set-removed (edit content)
-  "Record that the file of EDIT had CONTENT until it was removed."
-  (cl-pushnew 'removed (gemini-companion-edit-remarks edit))
-  (setf (gemini-companion-edit-content edit) content
-        (gemini-companion-edit-compared edit) nil))
+(defun gemini-companion-edit-texts-check-removed (edit)
+  "Record in the remarks on EDIT if a buffer has the text of its missing file.
+Its CLI may have removed the file, and writes it again: then it is not new,
+unless an edit is known to have deleted it.  Return non-nil if so."
+  (let* ((file (gemini-companion-edit-file edit))
+         (last (car (gemini-companion-edit-others-of-file edit)))
+         (buffer (gemini-companion-names-buffer file))
+         (removed (and buffer
+                       (not (and last (gemini-companion-edit-deleted-modes last)))
+                       ;; Without a file, this is a number.
+                       (consp (with-current-buffer buffer
+                                (visited-file-modtime))))))
+    (cl-callf2 remq 'removed (gemini-companion-edit-remarks edit))
+    (when removed
+      (push 'removed (gemini-companion-edit-remarks edit)))
+    removed))
 
 (defun gemini-companion-edit-texts-removed-p (edit)
-  "Return non-nil if the file of EDIT was missing, and had the text before EDIT."
+  "Return non-nil if the file of EDIT was missing, and a buffer had its text."
   (memq 'removed (gemini-companion-edit-remarks edit)))
 
 (defun gemini-companion-edit-texts-read (edit)
@@ -157,38 +138,32 @@ Record whether the text has changed, and update the buffer of the original."
   (let* ((buffer (gemini-companion-edit-original-buffer edit))
          (missing (null (gemini-companion-text-attributes
                          (gemini-companion-edit-file edit))))
-         (removed (and missing (gemini-companion-edit-texts-removed edit)))
-         (content (or removed
-                      (gemini-companion-edit-texts-content
-                       edit
-                       (cond (missing 'none)
-                             ((gemini-companion-edit-texts-bytes edit))
-                             (t 'unknown))))))
-    (gemini-companion-edit-texts--record-change edit content (and removed t))
+         (content (gemini-companion-edit-texts-content
+                   edit
+                   (cond (missing 'none)
+                         ((gemini-companion-edit-texts-bytes edit))
+                         (t 'unknown)))))
+    (gemini-companion-edit-texts--record-change edit content)
     (setf (gemini-companion-edit-content edit) content)
+    (if missing
+        (gemini-companion-edit-texts-check-removed edit)
+      (cl-callf2 remq 'removed (gemini-companion-edit-remarks edit)))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (gemini-companion-replace-text
          (gemini-companion-edit-texts--read-original edit))
         (set-buffer-modified-p nil)))))
 
-(defun gemini-companion-edit-texts--record-change (edit content removed)
+(defun gemini-companion-edit-texts--record-change (edit content)
   "Record in the remarks on EDIT if its file was read before, and has changed.
-CONTENT is what it has now; if REMOVED is non-nil, what it had until it was
-removed: record that, too.  A file that is too large to keep counts as changed,
+CONTENT is what it has now.  A file that is too large to keep counts as changed,
 as it is read again only if its time has changed."
   (let ((previous (gemini-companion-content-bytes
-                   (gemini-companion-edit-content edit)))
-        (remarks (gemini-companion-edit-remarks edit)))
+                   (gemini-companion-edit-content edit))))
     (when (and previous
                (not (and (equal previous (gemini-companion-content-bytes content))
-                         (gemini-companion-content-known-p content)
-                         (eq removed (and (memq 'removed remarks) t)))))
-      (cl-pushnew 'changed remarks))
-    (setf (gemini-companion-edit-remarks edit)
-          (if removed
-              (cl-adjoin 'removed remarks)
-            (remq 'removed remarks)))))
+                         (gemini-companion-content-known-p content))))
+      (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-edit-texts-before (edit)
   "Return the text before EDIT, with plain line ends, or \"\" for a new file.
@@ -201,15 +176,18 @@ The bytes must be known."
 (defun gemini-companion-edit-texts--read-original (edit)
   "Return the text before EDIT, which is open, for the buffer of the original.
 If the file is too large to keep, read it now, and record its coding system."
-  (if (gemini-companion-edit-known-p edit)
-      (gemini-companion-edit-texts-before edit)
+  (cond
+   ((gemini-companion-edit-texts-removed-p edit) "")
+   ((gemini-companion-edit-known-p edit)
+    (gemini-companion-edit-texts-before edit))
+   (t
     (let ((content (gemini-companion-edit-texts-content
                     edit
                     (gemini-companion-text-bytes (gemini-companion-edit-file edit)))))
       (setf (gemini-companion-edit-content edit)
             (gemini-companion-content-with content 'unknown))
       (gemini-companion-edit-texts--plain
-       edit (gemini-companion-content-text content)))))
+       edit (gemini-companion-content-text content))))))
 
 ;;;; The text after
 

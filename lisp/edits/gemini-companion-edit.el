@@ -103,11 +103,11 @@ a `gemini-companion-written'.")
   (group nil :documentation "The request by which it is answered, together with
 other edits, or nil if it is one itself; see `gemini-companion-request-edits'.")
   (remarks nil :documentation "A list of symbols about its file: `changed' if it
-has changed since the proposal; `removed' if it is missing, and the text before
-is what it had until it was removed; `undoes' if the CLI does not know how the
-user has modified its last edit of that file; `loss-accepted' if the user has
-accepted that characters are lost; and `one-of' if its file was written with
-another text than each of several accepted edits.")
+has changed since the proposal; `removed' if it was missing, and a buffer had
+its text; `undoes' if the CLI does not know how the user has modified its last
+edit of that file; `loss-accepted' if the user has accepted that characters are
+lost; and `one-of' if its file was written with another text than each of
+several accepted edits.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
   (review-reason nil :documentation "Why it was not auto-accepted, or what is odd
 about one of a group, a string, or nil.")
@@ -272,11 +272,13 @@ received, or that have an unsaved proposal."
 
 (defun gemini-companion-edit-new-p (edit)
   "Return non-nil if the file of EDIT did not exist before."
-  (gemini-companion-content-none-p (gemini-companion-edit-content edit)))
+  (and (gemini-companion-content-none-p (gemini-companion-edit-content edit))
+       (not (memq 'removed (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-edit-known-p (edit)
   "Return non-nil if it is known what the file of EDIT had before."
-  (gemini-companion-content-known-p (gemini-companion-edit-content edit)))
+  (and (gemini-companion-content-known-p (gemini-companion-edit-content edit))
+       (not (memq 'removed (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-edit-bytes-before (edit)
   "Return the bytes of the file before EDIT, or nil if it was new or is unknown."

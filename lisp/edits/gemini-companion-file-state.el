@@ -432,12 +432,11 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
 (defun gemini-companion-file-state--begins-with-p (edit session before)
   "Return non-nil if EDIT is of the turn of SESSION, and its file had BEFORE."
   (and (gemini-companion-file-state--in-turn-p edit session)
-       (gemini-companion-edit-known-p edit)
-       (gemini-companion-edit-texts-same-p
-        (or before "")
-        (if (gemini-companion-edit-texts-removed-p edit)
-            ""
-          (gemini-companion-edit-texts-before edit)))))
+       (if (gemini-companion-edit-texts-removed-p edit)
+           (null before)
+         (and (gemini-companion-edit-known-p edit)
+              (gemini-companion-edit-texts-same-p
+               (or before "") (gemini-companion-edit-texts-before edit))))))
 
 (defun gemini-companion-file-state--record-new (session file before after)
   "Record a new edit for a write that SESSION reports, and return the edit.
@@ -446,16 +445,13 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
                 :id (gensym) :session session :file file
                 :decision 'unreviewed :proposed after :after after))
          (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (gemini-companion-edit-texts-content edit bytes))
-         (removed (and (null before) (gemini-companion-edit-texts-removed edit))))
-    (cond (before
-           (setf (gemini-companion-edit-content edit)
-                 (gemini-companion-file-state--reported-content edit now before after)))
-          (removed
-           (gemini-companion-edit-texts-set-removed edit removed))
-          (t
-           (setf (gemini-companion-edit-content edit)
-                 (gemini-companion-content-with now 'none))))
+         (now (gemini-companion-edit-texts-content edit bytes)))
+    (unless before
+      (gemini-companion-edit-texts-check-removed edit))
+    (setf (gemini-companion-edit-content edit)
+          (if before
+              (gemini-companion-file-state--reported-content edit now before after)
+            (gemini-companion-content-with now 'none)))
     (gemini-companion-edit-add edit)
     edit))
 
@@ -518,17 +514,16 @@ They are true names, the innermost first."
   "Return the content of the file of EDIT before the write that a CLI reports.
 NOW is its content after that.  For BEFORE and AFTER, see
 `gemini-companion-file-state-record'.  Where BEFORE has characters that the CLI
-could not read, only a buffer that has not read the file since knows the bytes.
-If the texts cannot be compared, the content before is unknown."
+could not read, or the texts cannot be compared, the content before is unknown."
   (condition-case err
-      (gemini-companion-file-state--content-of-report edit now before after)
+      (gemini-companion-file-state--content-of-report now before after)
     (gemini-companion-text-not-compared
      (message "The previous text of %s is unknown: %s"
               (gemini-companion-edit-name edit) (error-message-string err))
      (gemini-companion-content-with now 'unknown))))
 
-(defun gemini-companion-file-state--content-of-report (edit now before after)
-  "Return the content of the file of EDIT before its write.
+(defun gemini-companion-file-state--content-of-report (now before after)
+  "Return the content of a file before the write that its CLI reports.
 For NOW, BEFORE and AFTER, see `gemini-companion-file-state--reported-content'."
   (let ((content (gemini-companion-content-encoded
                   now
@@ -542,9 +537,7 @@ For NOW, BEFORE and AFTER, see `gemini-companion-file-state--reported-content'."
                 (gemini-companion-edit-texts-same-p
                  after (gemini-companion-content-text now)))
       (setf (gemini-companion-content-bytes content) 'unknown))
-    (or (and (not (gemini-companion-content-known-p content))
-             (gemini-companion-edit-texts-last-read edit before))
-        content)))
+    content))
 
 (defun gemini-companion-file-state--with-ends (before after now)
   "Return the text BEFORE a write, with the line ends that the file had.

@@ -331,23 +331,6 @@ not have all of the characters."
     (and (equal text (string-to-multibyte (decode-coding-string bytes coding)))
          bytes)))
 
-(defun gemini-companion-revert-last-bytes (file)
-  "Return the bytes that FILE had when its buffer last read or saved it.
-Return nil if no buffer visits FILE, if there was no file then, or if the buffer
-has read the file as it is now, or displays the file in another form, such as a
-decrypted text."
-  (when-let* ((buffer (gemini-companion-names-buffer file)))
-    (with-current-buffer buffer
-      (when-let* (((equal buffer-file-name (gemini-companion-names-file)))
-                  ((gemini-companion-revert--plain-p buffer-file-name))
-                  ;; Without a file, this is a number.
-                  ((consp (visited-file-modtime)))
-                  ((not (verify-visited-file-modtime)))
-                  (text (if (buffer-modified-p)
-                            (gemini-companion-revert--ancestor-text)
-                          (gemini-companion-text-of-buffer))))
-        (gemini-companion-revert-encoded text)))))
-
 (defun gemini-companion-revert-lock ()
   "Lock the file of the current buffer before a command of the user edits it.
 If another Emacs has locked the file, Emacs asks what to do, as it does when

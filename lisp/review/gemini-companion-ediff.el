@@ -81,12 +81,6 @@ The hooks of the user for Ediff do not run."
     ;; Windows display the first buffers in the buffer list.
     (bury-buffer ediff-registry-buffer)))
 
-(defun gemini-companion-ediff--title-of-original ()
-  "Return the header line of the current buffer, the text before an edit."
-  (if (gemini-companion-edit-texts-removed-p gemini-companion-edit-here)
-      "File before it was removed"
-    "File on disk"))
-
 (defun gemini-companion-ediff--start (view original proposal)
   "Start the session of VIEW, with the buffers ORIGINAL and PROPOSAL.
 Do so in ORIGINAL: in another buffer, `let' might bind its local values of the
@@ -105,7 +99,7 @@ variables of Ediff instead of the default values."
                        (list original proposal))
                  (with-current-buffer original
                    (setq header-line-format
-                         '(" " (:eval (gemini-companion-ediff--title-of-original)))))
+                         " File on disk"))
                  (with-current-buffer proposal
                    (gemini-companion-header-set)))))
         (ediff-prepare-buffer-hook nil)

@@ -156,7 +156,7 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or a text for a wide window."
      (when (memq 'changed remarks)
        '(("file changed since the proposal")))
      (when (gemini-companion-edit-texts-removed-p edit)
-       '(("file was removed" . "compared with its last text in Emacs")))
+       '(("file was removed" . "its last text is in its buffer")))
      (when (memq 'undoes remarks)
        '(("undoes your edits" . "those that you made in the previous proposal")))
      (when (gemini-companion-file-state-follows-p edit)

@@ -222,7 +222,7 @@ class Turns:
 
     def judge(self) -> None:
         """Check that each line is of who has written it."""
-        recorded: dict[str, list[tuple[str, int]]] = dict(self.emacs.value(LINES))
+        recorded: dict[str, list[tuple[str, int]]] = dict(self.emacs.value(LINES) or [])
         wrong = []
         for file in self.files():
             lines = recorded.get(

@@ -495,72 +495,30 @@ TEXT is what it has proposed.  Visit the file a before."
       (should (equal "other\n" (gemini-companion-test-file-text "a")))
       (should (buffer-modified-p)))))
 
-;; Undoing deleted it, with the text that its buffer had.
-(defun gemini-companion-changes-test-writes-again (bytes how recorded killed client way)
-  "Let a CLI remove a file with BYTES and write it again, and undo that.
-HOW is `proposal' or `report'.  RECORDED is non-nil if CLIs had written the file
-before, KILLED if its buffer was killed.  CLIENT is that of the second write,
-and WAY to undo it is `edit' or `walk'."
-  (gemini-companion-test-with-changes '(("a" ""))
-    (gemini-companion-test-write "a" bytes)
-    (let ((session `(:client ,client ,@session))
-          (path (expand-file-name "a"))
-          (before bytes))
-      (buffer-enable-undo (find-file-noselect "a"))
-      (when recorded
-        (setq before (concat "new" (if (string-search "\r" bytes) "\r\n" "\n")
-                             "12" (if (string-search "\r" bytes) "\r\n" "\n")))
-        (gemini-companion-test-write "a" before)
-        (gemini-companion-file-state-record
-         session path (decode-coding-string bytes 'utf-8-unix) before)
-        (gemini-companion-revert-now path))
-      (when killed
-        (kill-buffer "a"))
-      (delete-file "a")
-      (let ((again
-             (if (eq how 'proposal)
-                 (progn
-                   (setq gemini-companion-test-send
-                         (lambda (_) (gemini-companion-test-write "a" "again \303\266\n2\n")))
-                   (gemini-companion-test-writes "a" "again ö\n2\n" session))
-               (gemini-companion-test-write "a" "again \303\266\n2\n")
-               (gemini-companion-file-state-record session path nil "again ö\n2\n")
-               (gemini-companion-revert-now path)
-               (car (last (gemini-companion-edits))))))
-        (should-not (gemini-companion-edit-new-p again))
-        (should (equal before (gemini-companion-edit-bytes-before again)))
-        (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (error "%s" text))))
-          (pcase way
-            ('edit (gemini-companion-undo-edit again)
-                   (should (equal before (gemini-companion-text-bytes "a")))
-                   (should (eq 'reverted (gemini-companion-edit-status again)))))
-          (when (gemini-companion-test-left)
-            (gemini-companion-walk-undo
-             (mapcar (lambda (record)
-                       (cons record (gemini-companion-changes-file-known record)))
-                     (gemini-companion-changes-files)))))
-        (should-not (gemini-companion-test-left))
-        ;; Undoing changes restores lines, and not how they end.
-        (should (equal (gemini-companion-lines-split
-                        (decode-coding-string bytes 'utf-8-unix))
-                       (gemini-companion-lines-split
-                        (decode-coding-string (gemini-companion-text-bytes "a")
-                                              'utf-8-unix))))
-        (with-current-buffer (find-file-noselect "a")
-          (should-not (buffer-modified-p))
-          (should (verify-visited-file-modtime)))))))
-
-;; It was new: an undo deleted it, or left it empty.
-(ert-deftest gemini-companion-changes-of-a-file-that-was-written-again-restore-it ()
-  (dolist (bytes '("1\n2\n3\n" "1\r\n2\r\n3\r\n" "1\n2\n3" "\357\273\2771\n2\n3\n"
-                   "caf\303\251\n2\n3\n" "1\r\n2\r\n3"))
-    (pcase-dolist (`(,recorded ,killed) '((nil nil) (t nil) (t t)))
-      (dolist (how '(proposal report))
-        (dolist (client '("gemini" "qwen"))
-          (dolist (way '(edit walk))
-            (ert-info ((format "%S" (list bytes how recorded killed client way)))
-              (gemini-companion-changes-test-writes-again
-               bytes how recorded killed client way))))))))
+;; An undo deleted it, with the text that its buffer had.
+(ert-deftest gemini-companion-changes-of-a-file-that-was-removed-are-not-undone ()
+  (dolist (how '(proposal report))
+    (ert-info ((symbol-name how))
+      (gemini-companion-test-with-changes '(("a" "1\n2\n"))
+        (find-file-noselect "a")
+        (delete-file "a")
+        (let ((edit (if (eq how 'proposal)
+                        (gemini-companion-test-writes "a" "new\n" session)
+                      (gemini-companion-test-write "a" "new\n")
+                      (gemini-companion-file-state-record
+                       session (expand-file-name "a") nil "new\n")
+                      (gemini-companion-revert-now (expand-file-name "a"))
+                      (car (last (gemini-companion-edits))))))
+          (should-not (gemini-companion-test-left))
+          (should (equal "a was removed before this edit; undo in buffer a restores its text"
+                         (gemini-companion-test-refusal
+                           (gemini-companion-undo-edit edit))))
+          (should (equal "new\n" (gemini-companion-text-read "a")))
+          (with-current-buffer "a"
+            (let ((last-command 'ignore))
+              (undo))
+            (should (equal "1\n2\n" (buffer-string)))
+            (set-buffer-modified-p nil)))))))
 
 (defun gemini-companion-changes-test-calls (function body)
   "Return how often FUNCTION, a symbol, is called by BODY, a function."
@@ -593,27 +551,6 @@ and WAY to undo it is `edit' or `walk'."
                           (gemini-companion-revert-now file)))))
             (should (equal after (buffer-string)))
             (should (eql (if reviewed 1 2) (gemini-companion-test-left)))))))))
-
-(ert-deftest gemini-companion-changes-of-a-file-that-was-written-again-come-back ()
-  (dolist (how '(walk list))
-    (ert-info ((format "%s" how))
-      (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
-        (delete-file "a")
-        (let ((again (gemini-companion-test-writes "a" "new\n" session)))
-          (cl-letf (((symbol-function 'y-or-n-p) #'always))
-            (if (eq how 'list)
-                (gemini-companion-undo-edit again)
-              (gemini-companion-test-walk 'gemini-companion-undo-changes)))
-          (should (equal (if (eq how 'list)
-                             "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
-                           gemini-companion-test-lines)
-                         (gemini-companion-test-file-text "a")))
-          (with-current-buffer "a"
-            (let ((last-command 'ignore))
-              (undo-boundary)
-              (undo)
-              (gemini-companion-step-write-turned)))
-          (should (equal "new\n" (gemini-companion-test-file-text "a"))))))))
 
 ;; The list said that it is undone, as the other file has no such line.
 (ert-deftest gemini-companion-changes-are-those-of-the-file-that-was-written ()

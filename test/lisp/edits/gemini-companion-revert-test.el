@@ -28,33 +28,6 @@
         (inhibit-file-name-operation operation))
     (apply operation arguments)))
 
-(ert-deftest gemini-companion-revert-knows-what-a-removed-file-had ()
-  (gemini-companion-revert-test-with "one\r\ntwo\r\n"
-    (cl-flet ((last-bytes () (gemini-companion-revert-last-bytes file)))
-      ;; The buffer has read the file as it is.
-      (should-not (last-bytes))
-      (delete-file file)
-      (should (equal "one\r\ntwo\r\n" (last-bytes)))
-      ;; What the user types was never in the file.
-      (insert "mine\n")
-      (should (equal "one\r\ntwo\r\n" (last-bytes)))
-      (set-buffer-modified-p nil)
-      ;; As in a decrypted text, the bytes of the file are others.
-      (let ((file-name-handler-alist
-             (cons '("/a\\'" . gemini-companion-revert-test-handler)
-                   file-name-handler-alist)))
-        (should-not (last-bytes)))
-      (setq-local revert-buffer-function #'ignore)
-      (should-not (last-bytes)))))
-
-(ert-deftest gemini-companion-revert-knows-that-there-was-no-file ()
-  (gemini-companion-test-with-directory nil
-    (let ((file (expand-file-name "new")))
-      (with-current-buffer (find-file-noselect file)
-        (should-not (gemini-companion-revert-last-bytes file))
-        (gemini-companion-test-write file "1\n")
-        (should-not (gemini-companion-revert-last-bytes file))))))
-
 (ert-deftest gemini-companion-revert-follows-a-remote-file-twice-in-a-second ()
   (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-test-with-directory '(("a" ""))

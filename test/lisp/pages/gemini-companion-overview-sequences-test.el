@@ -12,8 +12,7 @@
 ;; Lines of the user in the place of lines of a CLI go with these, and are in the kill
 ;; ring.  What undoing all leaves is not known of each line and byte:
 ;;
-;; - lines of a file that a CLI has removed by a command, which it does not report,
-;;   where Emacs has neither a buffer nor a record of the file
+;; - lines of a file that a CLI has removed by a command, which it does not report
 ;; - lines that were kept, in an edit that was then undone as a whole
 ;; - others' lines, and kept ones, that a CLI had removed, once git has brought back
 ;;   all lines beside, or the line as it was before it was formatted
@@ -303,14 +302,16 @@ The user prefers what was unsaved."
                (not (and buffer (buffer-modified-p buffer))))
       (gemini-companion-sequences--prompt world session)
       (cl-callf append (gemini-companion-sequences-world-removed world) words)
-      ;; Without a buffer and a record, Emacs knows nothing of the file.
-      (unless (or buffer (gemini-companion-changes-of-file (file-truename name)))
-        (cl-callf append (gemini-companion-sequences-file-either file)
-          words (gemini-companion-sequences-file-left file))
-        (setf (gemini-companion-sequences-file-left file) nil))
+      ;; Without a snapshot, Emacs knows nothing of that.
+      (cl-callf append (gemini-companion-sequences-file-either file)
+        words (gemini-companion-sequences-file-left file))
+      (setf (gemini-companion-sequences-file-left file) nil)
       ;; It keeps the line ends of the new file.
       (setf (gemini-companion-sequences-file-pure file) nil)
       (delete-file name)
+      ;; With a buffer, the edit could not be undone.
+      (when buffer
+        (kill-buffer buffer))
       (gemini-companion-sequences--cli-writes
        name session
        (gemini-companion-sequences--new-file world)

@@ -60,8 +60,6 @@
     (delete-file "a")
     (let ((edit (gemini-companion-test-show "a" "1\ntwo\n")))
       (should (string-search "file was removed" (gemini-companion-test-header nil 200)))
-      (should (equal '(2) (mapcar #'gemini-companion-hunk-old
-                                  (gemini-companion-edit-hunks edit))))
       ;; It is there again.
       (gemini-companion-test-write "a" "1\n2\n")
       (gemini-companion-edit-texts-read edit)
