@@ -4,6 +4,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion)
+(require 'gemini-companion-addon-prompts)
+(require 'gemini-companion-comment-send)
 (require 'gemini-companion-comment-test-helper)
 (require 'gemini-companion-undone)
 

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion)
 (require 'gemini-companion-commands)
 
 (ert-deftest gemini-companion-addon-remote-has-commands-without-keys ()
