@@ -79,6 +79,9 @@ HUNKS are kept and undone with it, and EDITS have written or removed its lines."
   "Maximum number of missing lines that a record keeps for each present line.
 Above 1,000 lines, it also forgets lines that nobody has reviewed.")
 
+(defconst gemini-companion-record--no-words "[^[:alnum:]]+"
+  "Regexp for what a formatter may change in a line.")
+
 (defconst gemini-companion-record--most-similar 4000
   "Maximum number of lines at one position that are compared without white space.")
 
@@ -201,6 +204,11 @@ vector of strings.  EDGES is a cons: whether there is such a line before and
 after OLD."
   (let* ((others (null (gemini-companion-record-hunk-edit hunk)))
          (was (gemini-companion-record--matches old new others))
+         ;; A formatter may have changed all lines of a small file.
+         (was (if (or (null others) (car edges) (cdr edges) (cl-find-if #'identity was))
+                  was
+                (gemini-companion-record--matches
+                 old new others gemini-companion-record--no-words)))
          ;; A text with no known line is another one.
          (owners (and others
                       (or (car edges) (cdr edges) (cl-find-if #'identity was))
@@ -262,10 +270,10 @@ after OLD."
             j (gemini-companion-lines-region-new-end region)))
     (nreverse pairs)))
 
-(defun gemini-companion-record--matches (old new others)
+(defun gemini-companion-record--matches (old new others &optional without)
   "Return which line of OLD each line of NEW is, a vector of indices or nil.
 It is a missing line that is back; or if OTHERS have written NEW, a line in
-which only white space differs."
+which only white space differs, or what matches the regexp WITHOUT."
   (let* ((texts (make-hash-table :test 'equal))
          (was (make-vector (length new) nil))
          (missing nil))
@@ -295,8 +303,10 @@ which only white space differs."
                   (added (vconcat added)))
               (pcase-dolist (`(,i . ,j)
                              (gemini-companion-record--pairs
-                              (gemini-companion-record--squeezed removed old "old")
-                              (gemini-companion-record--squeezed added new "new")))
+                              (gemini-companion-record--squeezed
+                               removed old "old" without)
+                              (gemini-companion-record--squeezed
+                               added new "new" without)))
                 (aset was (aref added j) (aref removed i))))))))
     was))
 
@@ -376,7 +386,7 @@ REMOVED are indices I in OLD, and ADDED are indices J in NEW."
           (added (vconcat added)))
       (cl-flet ((words (indices lines whose)
                   (gemini-companion-record--squeezed
-                   indices lines whose "[^[:alnum:]]+")))
+                   indices lines whose gemini-companion-record--no-words)))
         (mapcar (pcase-lambda (`(,i . ,j)) (cons (aref removed i) (aref added j)))
                 (gemini-companion-record--pairs
                  (words removed old "old") (words added new "new")))))))

@@ -276,6 +276,13 @@ what became of hunks there; `without' returns the text without hunks."
                                         (gemini-companion-lines-change-lines change))))
     (should-not (gemini-companion-record-of-others look))))
 
+;; All of it was taken for another text, with nothing left.
+(ert-deftest gemini-companion-record-knows-a-small-file-of-which-all-is-formatted ()
+  (gemini-companion-record-test-with "a b"
+    (let ((hunks (write 'one "A b C")))
+      (should (equal '((0 1 "a" (one)) (2 3 "" (one))) (left "A; b; C;")))
+      (should (equal "a b; mine" (without "A; b; C; mine" hunks))))))
+
 (ert-deftest gemini-companion-record-forgets-a-position-with-its-lines ()
   :tags '(pure)
   (gemini-companion-record-test-with "a b c d e f g h"

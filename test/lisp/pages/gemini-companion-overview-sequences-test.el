@@ -30,7 +30,7 @@
   "What is known of all files.
 NUMBER is that of the last line, SESSIONS are the CLIs, FILES are
 `gemini-companion-sequences-file's, REMOVED are the words of the lines that a
-CLI has removed at any time, also with \" x\" if that was behind, and LOG is
+CLI has removed at any time, also with \" ;\" if that was behind, and LOG is
 what was done, the last one first."
   (number 0) sessions files removed log)
 
@@ -182,8 +182,8 @@ It removes only lines whose word is in KEEP, or any if that is t."
         (dolist (line (seq-take (nthcdr i lines) count))
           (let ((word (car (gemini-companion-sequences--words line))))
             (push word (gemini-companion-sequences-world-removed world))
-            (when (string-match-p " x[\r\n]*\\'" line)
-              (push (concat word " x")
+            (when (string-match-p " ;[\r\n]*\\'" line)
+              (push (concat word " ;")
                     (gemini-companion-sequences-world-removed world)))))
         (setq lines (append (seq-take lines i)
                             ;; What only removes lines of a CLI is nothing to undo.
@@ -380,7 +380,7 @@ Nothing else has happened since.  Take that back, or not."
 (defun gemini-companion-sequences--format ()
   "Format some lines of the current buffer, as a hook of a save does.
 The first words of lines stay."
-  (gemini-companion-test-format 5 " x"))
+  (gemini-companion-test-format 5 " ;"))
 
 (defun gemini-companion-sequences--visit (name)
   "Visit the file NAME, and return its buffer."
@@ -496,8 +496,8 @@ The first words of lines stay."
                            (gemini-companion-sequences--words
                             (gemini-companion-sequences-file-first file))))
         ;; So can it bring back a line as it was formatted, beside that line.
-        (mapcar (apply-partially #'string-remove-suffix " x")
-                (seq-filter (apply-partially #'string-suffix-p " x")
+        (mapcar (apply-partially #'string-remove-suffix " ;")
+                (seq-filter (apply-partially #'string-suffix-p " ;")
                             (gemini-companion-sequences-world-removed world))))
       (setf (gemini-companion-sequences-file-left file)
             (gemini-companion-sequences--words
