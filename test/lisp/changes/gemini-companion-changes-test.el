@@ -994,7 +994,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
 (defun gemini-companion-changes-test-format ()
   "Format some lines of the current buffer, as a hook of a save does.
 The first words of lines stay."
-  (gemini-companion-test-format 4 " é"))
+  (gemini-companion-test-format 4 " ;"))
 
 (defun gemini-companion-changes-test-visit (file)
   "Visit FILE, and format it when it is saved."
