@@ -33,7 +33,6 @@ SETTINGS = """
 (setq gemini-companion-terminal 'vterm
       ;; A scripted turn takes less than one that is announced.
       gemini-companion-notify-turn-seconds 0
-      gemini-companion-arrival-pause 10
       gemini-companion-run-commands '(("gemini" . {program})))
 (setq python-flymake-command '({python} "-m" "pyflakes"))
 (add-hook 'python-mode-hook #'flymake-mode)
@@ -169,7 +168,6 @@ class Scene:
         """Wait for the review of ``file``, until it takes keys."""
         self.reviews.shown(file.name)
         self.cli.wait_for(QUESTION)
-        self.emacs.holds("(< gemini-companion-guard-new-until (float-time))")
 
     def accept(self, file: Path) -> None:
         """Accept the review, and wait for the next one, that of ``file``."""
@@ -233,15 +231,6 @@ class Scene:
 
 
 #### Pictures of README.org
-
-
-def unified(scene: Scene, picture: Path) -> None:
-    """Write ``picture`` of a review in the window of its file, and of the CLI."""
-    scene.start()
-    scene.ask(write_file(scene.file, RIGHT_PRICE), say("done"))
-    scene.arrive(scene.file)
-    scene.press("C-c g r x n")
-    scene.take(picture)
 
 
 def ediff(scene: Scene, picture: Path) -> None:
@@ -423,7 +412,6 @@ def demo(scene: Scene, picture: Path) -> None:
 
 PICTURES: dict[str, tuple[Callable[[Scene, Path], None], tuple[int, int]]] = {
     "demo.gif": (demo, SIZE),
-    "unified.png": (unified, SIZE),
     "review.png": (ediff, (164, 30)),
     "waiting.png": (waiting, (100, 32)),
     "status.png": (status, (100, 20)),

@@ -225,14 +225,14 @@ set `gemini-companion-send-undone'")))
 
 (defun gemini-companion-comment-send--session ()
   "Return the session at point in the overview, or else read one."
-  (if gemini-companion-edits-view
-      (car (gemini-companion-view-edits gemini-companion-edits-view))
-    (gemini-companion-session-read
-     (or (seq-uniq
-          (seq-filter #'gemini-companion-comment-send--unsent
-                      (gemini-companion-sessions))
-          #'gemini-companion-session-same-p)
-         (gemini-companion-sessions)))))
+  (or (and gemini-companion-edits-view
+           (car (gemini-companion-view-edits gemini-companion-edits-view)))
+      (gemini-companion-session-read
+       (or (seq-uniq
+            (seq-filter #'gemini-companion-comment-send--unsent
+                        (gemini-companion-sessions))
+            #'gemini-companion-session-same-p)
+           (gemini-companion-sessions)))))
 
 (provide 'gemini-companion-comment-send)
 ;;; gemini-companion-comment-send.el ends here

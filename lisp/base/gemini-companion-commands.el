@@ -81,8 +81,6 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :on excluded :stay t)
      ("e" gemini-companion-overview-edit "Edit the proposal" (overview)
       :enable overview-file)
-     ("v" gemini-companion-overview-switch-view "Review in the other view" (overview)
-      :enable overview-proposal)
      ("!" gemini-companion-auto-accept "Auto-accept" (overview)
       :on auto-accept)
      ("%" gemini-companion-set-rule "Rule for this file" (overview)))
@@ -132,8 +130,6 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("c" gemini-companion-comment "Comment on this line" (view)
       :header "comment"))
     ("Display"
-     ("v" gemini-companion-review-switch-view "Switch the view" (view)
-      :enable to-answer :header "other view")
      ("W" gemini-companion-patch "Show as a patch" (view))
      ("l" gemini-companion-list "What waits" (view))
      ("!" gemini-companion-auto-accept "Auto-accept" (view)
@@ -147,16 +143,14 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("C-/" gemini-companion-restore-change "Restore the last one" (change))
      ("c" gemini-companion-comment "Comment on this line" (change))
      ("?" gemini-companion-walk-help "Show these keys" (change))
-     ("RET" gemini-companion-review-edit nil (panel unified))
-     ("TAB" gemini-companion-unified-toggle-fold nil (unified))
+     ("RET" gemini-companion-review-edit nil (panel plain))
      ("g" gemini-companion-ediff-compare-again nil (panel))
      ("C-c C-c" gemini-companion-edit-accept nil (review))
      ("C-c C-k" gemini-companion-edit-reject nil (review))
      ("C-c C-x" gemini-companion-review-toggle-hunk nil (review))
      ("C-c C-e" gemini-companion-review-edit nil (review))
      ("C-c C-n" gemini-companion-review-next-hunk nil (review))
-     ("C-c C-p" gemini-companion-review-previous-hunk nil (review))
-     ("C-c C-v" gemini-companion-review-switch-view nil (review))))
+     ("C-c C-p" gemini-companion-review-previous-hunk nil (review))))
   "The commands of the core, as in `gemini-companion-commands'.")
 
 (defun gemini-companion-commands--inserted (rows previous row)
@@ -199,7 +193,7 @@ is nil is in no menu.  CONTEXTS is a list of symbols, where the key applies:
 `review'      all buffers of a review
 `view'        buffers of a review in which no text is typed
 `panel'       the control panel of Ediff, a `view'
-`unified'     the unified diff, a `view'
+`plain'       a proposal that is displayed alone, a `view'
 `overview'    the buffer of what waits and what was written
 `change'      the next key after a command that goes to a change
 `permission'  the question of a CLI before it runs a tool

@@ -9,7 +9,6 @@
 ;; the key answers the question, the user has accepted what they have not read.
 ;; These guards ignore such a key.  A key is ignored under these conditions:
 ;;
-;; - *new*: the review has appeared by itself within the last second;
 ;; - *recent*: what the key acts on was displayed within the last second;
 ;; - *reading*: the user has not paused for half a second since the buffer was drawn;
 ;; - *burst*: another key follows within a fifth of a second;
@@ -20,9 +19,6 @@
 (require 'cl-lib)
 
 ;;;; State
-
-(defvar gemini-companion-guard-new-until 0
-  "Time, in seconds, until which keys that answer are ignored in a new review.")
 
 (defvar gemini-companion-guard--quiet-seconds 0.5
   "Seconds without a key after which the user is assumed to have read a buffer.
@@ -48,17 +44,6 @@ typed for `gemini-companion-guard--quiet-seconds'; then it is the value of
 
 (defvar gemini-companion-guard--end-ignoring #'ignore
   "Function that removes the keymap of `gemini-companion-guard-ignore-keys'.")
-
-;;;; New
-
-(defun gemini-companion-guard-set-new (new)
-  "If NEW is non-nil, ignore keys that answer for a second; else accept them."
-  (setq gemini-companion-guard-new-until (if new (1+ (float-time)) 0)))
-
-(defun gemini-companion-guard-new-p ()
-  "Return non-nil if a review has appeared within the last second."
-  ;; The upper bound applies if the clock was set back.
-  (< 0 (- gemini-companion-guard-new-until (float-time)) 1))
 
 ;;;; Recent
 

@@ -405,18 +405,6 @@ the top.  Return the POSITIONS whose lines the diff does not have."
           (gemini-companion-comment--insert-one position properties))))
     left))
 
-(cl-defmethod gemini-companion-view-insert-notes ((edit gemini-companion-edit))
-  "Insert the comments on EDIT, which is open, below their lines.
-Insert comments on folded lines at the top, with the numbers of the lines."
-  (when-let* ((positions (gemini-companion-comment-positions-of-edit edit)))
-    (let ((left (gemini-companion-comment-insert positions)))
-      (goto-char (point-min))
-      (pcase-dolist (`((,side . ,lines) . ,comment) left)
-        (gemini-companion-comment--insert-one
-         ;; Here a comment on a single line has its number as well.
-         (cons (cons side (gemini-companion-comment--ends lines)) comment)
-         (text-properties-at (point)))))))
-
 (defun gemini-companion-comment--insert-one (position properties)
   "Insert the comment of POSITION at point, with the text PROPERTIES of its line."
   (let ((beg (point)))

@@ -113,7 +113,8 @@ several accepted edits.")
 about one of a group, a string, or nil.")
   (rule nil :documentation "The rule of the user that decided whether it is
 reviewed, a phrase as of `gemini-companion-rules-phrase', or nil.")
-  (view nil :documentation "Its view on the screen, or nil.")
+  (view nil :documentation "Its review on the screen, or nil.")
+  (appeared nil :documentation "Non-nil once its row has appeared by itself.")
   (acknowledged nil :documentation "Non-nil if the CLI was answered that the edit
 is open.")
   (outcome nil :documentation "`sent' until the CLI has received the outcome.")
@@ -496,6 +497,7 @@ the file and a key."
   ((edit gemini-companion-edit))
   "Return non-nil if EDIT is not displayed, but can appear by itself."
   (not (or (gemini-companion-edit-view edit)
+           (gemini-companion-edit-appeared edit)
            (gemini-companion-edit-group edit)
            (gemini-companion-edit-problem edit))))
 

@@ -512,18 +512,20 @@ Ask once for each file and turn."
 
 (defun gemini-companion-proposal--answered (edit text)
   "Close the view of EDIT, which the user has decided; report TEXT in one line.
-If the review is selected, it may stay until the next one replaces it."
-  ;; At its end, the minibuffer restores the windows of its beginning, and with them
-  ;; a view that was closed meanwhile.
-  (cond ((active-minibuffer-window) nil)
-        ((and real-this-command (gemini-companion-edit-view edit)
-              (eq edit gemini-companion-edit-here))
-         (gemini-companion-edit-notify edit 'answered))
-        (t (gemini-companion-proposal-finish edit)))
-  (let ((left (length (gemini-companion-edits-open))))
+If that was answered by a command in the view, the next one may follow."
+  (let ((inside (and real-this-command (gemini-companion-edit-view edit)
+                     (eq edit gemini-companion-edit-here)))
+        (left (length (gemini-companion-edits-open)))
+        ;; At its end, the minibuffer restores the windows of its beginning, and with
+        ;; them a view that was closed meanwhile.
+        (prompt (active-minibuffer-window)))
+    (unless (or prompt inside)
+      (gemini-companion-proposal-finish edit))
     (unless (zerop left)
       (setq text (format "%s; %d more waiting" text left)))
-    (message "%s" (gemini-companion-names-shown text (1- (frame-width))))))
+    (message "%s" (gemini-companion-names-shown text (1- (frame-width))))
+    (when (and inside (not prompt))
+      (gemini-companion-edit-notify edit 'answered))))
 
 (defun gemini-companion-proposal--rejected (edit)
   "Return the message that EDIT was rejected."

@@ -20,36 +20,29 @@
   "The display of EDIT for review.
 Each kind of view is a struct that includes this one, with methods for the
 generic functions `gemini-companion-view-...'.  BUFFERS are the buffers in its
-windows, the one to select first.  HUNKS are the displayed hunks.  KIND is its
-key in `gemini-companion-review-kinds', and CHOSEN the kind that the user has
-chosen, or nil.  FRAME is its frame, and SIZE the size of FRAME when the view
-was opened.  LAYOUT is the layout of windows before the review.  WINDOWS are
-the windows of BUFFERS when the view was opened, and TERMINAL is the window of
-the terminal of the CLI beside them, or nil."
-  edit buffers hunks kind chosen frame size layout windows terminal)
+windows, the one to select first.  HUNKS are the displayed hunks.  FRAME is its
+frame, LAYOUT the window configuration before the review, and WINDOWS are the
+windows of BUFFERS when the view was opened.  REQUESTED is non-nil if the user
+has asked for the review; until then, its letters are no keys.  DRAWN is non-nil
+once the view was displayed; until then, no key answers."
+  edit buffers hunks frame layout windows requested drawn)
 
 ;;;; From an edit to its view
 
-(cl-defgeneric gemini-companion-view-show (edit select)
+(cl-defgeneric gemini-companion-view-show (edit requested)
   "Display EDIT in a view, and record it by `gemini-companion-edit-set-view'.
-Signal an error on failure.  SELECT is `select' if the user has requested the
-review; `next' if it replaces a review that the user has just answered; or nil
-if it appears by itself.  gemini-companion-review.el has the method.")
+Signal an error on failure.  REQUESTED is nil if the review begins by itself.
+gemini-companion-review.el has the method.")
 
 ;;;; Methods of a kind of view
 
-(cl-defgeneric gemini-companion-view-open (view keep)
+(cl-defgeneric gemini-companion-view-open (view)
   "Display VIEW on the selected frame, and set its buffers.
-If KEEP is non-nil, the selected window stays visible.  If this fails,
-the view is closed.")
+If this fails, the view is closed.")
 
 (cl-defgeneric gemini-companion-view-hunk (view)
   "Return the displayed hunk at point in VIEW, or nil.
 Menus call this, so it must not compare texts or display a message.")
-
-(cl-defgeneric gemini-companion-view-line (_view)
-  "Return the line of the proposal at point in a view, or nil if unknown."
-  nil)
 
 (cl-defgeneric gemini-companion-view-move (view count)
   "Move forward by COUNT hunks in VIEW, or by pieces of a long line.")
@@ -59,22 +52,6 @@ Menus call this, so it must not compare texts or display a message.")
 
 (cl-defgeneric gemini-companion-view-edit-proposal (view)
   "Go to the proposal of VIEW to edit it, or back.")
-
-(cl-defgeneric gemini-companion-view-edited-label (_view)
-  "Return the label of the key that edits the proposal, while it is being edited.
-Return nil if the proposal is displayed beside the other buffers of the view."
-  nil)
-
-(cl-defgeneric gemini-companion-view-fits-p (view)
-  "Return non-nil if the selected frame displays VIEW well.
-By default, a window must show one of its buffers."
-  (seq-some #'get-buffer-window (gemini-companion-view-buffers view)))
-
-(cl-defgeneric gemini-companion-view-insert-notes (_edit)
-  "Insert what the user has written about EDIT into its diff.
-The diff is the text of the current buffer, which is not displayed yet.
-gemini-companion-comment.el has the method."
-  nil)
 
 (cl-defgeneric gemini-companion-view-compare (view)
   "Compare the original and the proposal of VIEW again.")
@@ -95,7 +72,7 @@ progress, and VIEW will be compared after it."
 
 (cl-defgeneric gemini-companion-view-edits (view)
   "Return the edits at point in VIEW, one of several edits, and the CLI.
-The value is a cons (SESSION . EDITS).")
+The value is a cons (SESSION . EDITS); SESSION is nil if there is none at point.")
 
 (cl-defgeneric gemini-companion-view-edit-here (view)
   "Return the edit at point in VIEW, one of several edits, or nil.

@@ -23,7 +23,6 @@
 (require 'gemini-companion-page)
 (require 'gemini-companion-record)
 (require 'gemini-companion-text)
-(require 'gemini-companion-unified)
 (require 'gemini-companion-unified-draw)
 (require 'outline)
 
@@ -53,7 +52,14 @@ A value is a cons of the state, compared by `equal', and the text.")
 The values are `open' or `folded'.")
 
 (defvar-local gemini-companion-overview-page-versions nil
-  "Table from keys of proposals to conses of the version drawn, and since when.")
+  "Table from keys of proposals to conses of the version drawn, and since when.
+For the latter, see `gemini-companion-overview-page--count'.")
+
+(defvar-local gemini-companion-overview-page--count 0
+  "Number of times that the overview was drawn.")
+
+(defvar-local gemini-companion-overview-page--displayed -1
+  "Value of `gemini-companion-overview-page--count' when a window displayed it.")
 
 (defvar-local gemini-companion-overview-page-directory nil
   "The directory from which the user came.  Its CLI comes first.")
@@ -246,6 +252,7 @@ is not, unless the user has chosen otherwise."
          (keys (unless gemini-companion-overview-page-going-to (cdr (assq nil points))))
          (turn (and here (gemini-companion-overview-row-turn here)))
          (known gemini-companion-overview-page-by-key))
+    (cl-incf gemini-companion-overview-page--count)
     (unless gemini-companion-overview-page-going-to
       (gemini-companion-overview-page--read-folds))
     (when fresh
@@ -416,7 +423,7 @@ which version of a proposal is drawn."
                                    text)
                 (cons state text)))))))))
 
-(defun gemini-companion-overview-page-version (edit state)
+(defun gemini-companion-overview-page--version (edit state)
   "Return what identifies the texts of EDIT, a proposal, in STATE, by `equal'.
 For STATE, see `gemini-companion-edit-texts-state'."
   (cons (gemini-companion-edit-id edit) state))
@@ -426,14 +433,41 @@ For STATE, see `gemini-companion-edit-texts-state'."
   (when (eq 'proposal (gemini-companion-overview-row-kind row))
     (let* ((key (gemini-companion-overview-row-key row))
            (edit (gemini-companion-overview-row-edit row))
-           (version (gemini-companion-overview-page-version
+           (version (gemini-companion-overview-page--version
                      edit (gemini-companion-edit-compared edit)))
            (last (gethash key gemini-companion-overview-page-versions)))
       (puthash key
                (if (and last (equal version (car last)))
                    last
-                 (cons version (float-time)))
+                 (cons version gemini-companion-overview-page--count))
                versions))))
+
+(defun gemini-companion-overview-page-note-display (_window)
+  "Note that a window is about to display the overview as it is drawn.
+This is a member of `pre-redisplay-functions'."
+  (setq gemini-companion-overview-page--displayed
+        gemini-companion-overview-page--count))
+
+(defun gemini-companion-overview-page-unfolded-p (row)
+  "Return non-nil if the text of ROW, a proposal, is drawn and not folded."
+  (let ((key (gemini-companion-overview-row-key row)))
+    (when-let* ((bounds (gemini-companion-page-section (list 'body key))))
+      (and (not (invisible-p (car bounds)))
+           (gethash key gemini-companion-overview-page-versions)))))
+
+(defun gemini-companion-overview-page-current-p (row)
+  "Return non-nil if the text of ROW, a proposal, is drawn as it is now."
+  (let ((edit (gemini-companion-overview-row-edit row)))
+    (equal (car (gethash (gemini-companion-overview-row-key row)
+                         gemini-companion-overview-page-versions))
+           (gemini-companion-overview-page--version
+            edit (gemini-companion-edit-texts-state edit)))))
+
+(defun gemini-companion-overview-page-displayed-p (row)
+  "Return non-nil if the text of ROW, a proposal, was displayed as it is drawn."
+  (<= (cdr (gethash (gemini-companion-overview-row-key row)
+                    gemini-companion-overview-page-versions))
+      gemini-companion-overview-page--displayed))
 
 (defun gemini-companion-overview-page--hide-folded ()
   "Hide the text below rows that are folded."
@@ -631,13 +665,39 @@ Stay if there is none."
     (`(,_ . ,end)
      (let ((fold (get-text-property (1- end) 'gemini-companion-fold)))
        (when (eq 'more (cadr fold))
-         (gemini-companion-unified-toggle-fold fold)
+         (gemini-companion-unified-draw-toggle-fold fold)
          t)))))
 
 (defun gemini-companion-overview-page--reveal ()
   "Make the change at point visible, if the overview is in the selected window."
   (when (eq (current-buffer) (window-buffer))
-    (gemini-companion-unified-reveal)))
+    (let ((end (next-single-property-change (point) 'gemini-companion-hunk
+                                            nil (point-max))))
+      (unless (and (pos-visible-in-window-p)
+                   (pos-visible-in-window-p (max (point) (1- end))))
+        (recenter (min 4 (/ (window-body-height) 3)))))))
+
+(defun gemini-companion-overview-page--change (&optional back)
+  "Return the position of the next visible hunk or change, or nil.
+If BACK is non-nil, return the position of the previous one."
+  (let ((positions (gemini-companion-overview-page--changes)))
+    (if back
+        (car (last (seq-take-while (lambda (position) (< position (point)))
+                                   positions)))
+      (seq-find (lambda (position) (< (point) position)) positions))))
+
+(defun gemini-companion-overview-page--changes ()
+  "Return the positions of the visible hunks and changes, in order."
+  (let* ((next (lambda (position)
+                 (text-property-not-all position (point-max)
+                                        'gemini-companion-change nil)))
+         (position (funcall next (point-min)))
+         (positions nil))
+    (while position
+      (unless (invisible-p position)
+        (push position positions))
+      (setq position (funcall next (1+ position))))
+    (nreverse positions)))
 
 (defun gemini-companion-overview-page-after (index here what)
   "Redraw the buffer, report WHAT was done, and go to the next change left.
@@ -730,11 +790,11 @@ POSITION is nil for the end of the buffer."
   "Go to the next row or change, or to the previous one if BACK is non-nil.
 Skip rows and changes that need no decision, unless there are no others."
   (let ((fold (and (not back) (gemini-companion-overview-page--more-before
-                               (gemini-companion-unified-change)))))
+                               (gemini-companion-overview-page--change)))))
     (when fold
-      (gemini-companion-unified-toggle-fold fold))
+      (gemini-companion-unified-draw-toggle-fold fold))
     (goto-char
-     (or (gemini-companion-unified-change back)
+     (or (gemini-companion-overview-page--change back)
          (gemini-companion-overview-page-heading-beside back)
          (user-error (if back "This is the first row" "This is the last row"))))
     (when (gemini-companion-overview-page-mark)

@@ -26,6 +26,7 @@
 (require 'gemini-companion-guard)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
@@ -45,7 +46,6 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-undo)
-(require 'gemini-companion-unified)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-view)
 (require 'gemini-companion-walk)
@@ -78,6 +78,18 @@
 
 (defvar-local gemini-companion-overview--appeared 0
   "Time when the overview took the place of a file with letters, in seconds.")
+
+(defvar gemini-companion-overview--awaited nil
+  "List (EDIT WINDOW KEYS) until the turn of EDIT ends, or nil.
+WINDOW displays the overview because EDIT has appeared; then KEYS is nil.  Or it
+was selected because EDIT was answered, and the CLI may propose more; then KEYS
+is the number of keys that were typed before.")
+
+(defconst gemini-companion-overview--idle-seconds 2
+  "Seconds without a key after which the overview quits at the end of a turn.")
+
+(defvar gemini-companion-overview--timer (timer-create)
+  "Timer of `gemini-companion-overview--end-awaiting'.")
 
 ;;;; Mode
 
@@ -118,6 +130,7 @@ is left has colors.
   ;; An ellipsis after the name of a file could be a part of it.
   (setq buffer-invisibility-spec '(outline))
   (add-hook 'post-command-hook #'gemini-companion-overview--after-command nil t)
+  (add-hook 'pre-redisplay-functions #'gemini-companion-overview-page-note-display nil t)
   (add-hook 'context-menu-functions #'gemini-companion-overview-context-menu nil t)
   (gemini-companion-page-set-up #'gemini-companion-overview-page-write
                                 '(gemini-companion-changes-functions
@@ -175,7 +188,9 @@ After undo or redo, redraw the buffer; as `undo', go to what is there again."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'overview)))
   "Close the overview."
-  (setq gemini-companion-arrival-as-row-function #'ignore)
+  (setq gemini-companion-arrival-as-row-function #'ignore
+        gemini-companion-overview--awaited nil)
+  (cancel-timer gemini-companion-overview--timer)
   (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
     (gemini-companion-windows-at-once
       (kill-buffer buffer))))
@@ -253,7 +268,6 @@ it is a menu of these."
               (gemini-companion-overview-exclude . "exclude")
               (gemini-companion-comment . "comment")
               (gemini-companion-overview-edit . "edit")
-              (gemini-companion-overview-switch-view . "view")
               (gemini-companion-overview-visit . "review"))
     (request (gemini-companion-overview-visit . "show")
              (gemini-companion-overview-toggle . "fold"))
@@ -452,9 +466,8 @@ They are those that have a word for the header line in the table of commands."
 
 (cl-defmethod gemini-companion-view-edits ((_ gemini-companion-overview-view))
   "Return the CLI at point, and the edits of its row."
-  (let ((row (gemini-companion-overview-page-row)))
-    (cons (or (and row (gemini-companion-overview-row-session row))
-              (user-error "No CLI on this line"))
+  (when-let* ((row (gemini-companion-overview-page-row)))
+    (cons (gemini-companion-overview-row-session row)
           (or (gemini-companion-overview-row-edits row)
               (and (eq 'comments (gemini-companion-overview-row-kind row))
                    (gemini-companion-overview-row-edit row)
@@ -1030,6 +1043,11 @@ EDITS were answered by VERB, \"Accept\" or \"Reject\"."
   (gemini-companion-decision-sent
    (format "%s of %s" (if (equal verb "Accept") "acceptance" "rejection")
            (gemini-companion-edit-hunks-files edits)))
+  ;; The answers to what it awaits are no other use.
+  (pcase gemini-companion-overview--awaited
+    (`(,_ ,window ,(pred identity))
+     (setq gemini-companion-overview--awaited
+           (list (car edits) window num-nonmacro-input-events))))
   (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
     (with-current-buffer buffer
       (gemini-companion-page-refresh)
@@ -1050,18 +1068,22 @@ EDITS were answered by VERB, \"Accept\" or \"Reject\"."
 
 (defun gemini-companion-overview-accept ()
   "Accept the proposal at point, or after asking those of the turn or CLI at point.
-The version that you have seen is accepted: if it is folded, it is unfolded;
-if it has been replaced, or was drawn less than a second ago, it is shown,
-and nothing is accepted.  Edits that are answered together are accepted
-together.  Other requests of a CLI are displayed in their own buffers."
+The version that was displayed is accepted: if it is folded, or has been
+replaced, it is shown, and nothing is accepted.  Edits that are answered
+together are accepted together.  Other requests of a CLI are displayed in
+their own buffers."
   (interactive nil gemini-companion-overview-mode)
+  (gemini-companion-overview--check-proposal)
+  (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept
+                                     "k keeps it"))
+
+(defun gemini-companion-overview--check-proposal ()
+  "Signal an error unless the user has seen the proposal at point, if there is one."
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (when (gemini-companion-overview-row-proposes-p row)
       (gemini-companion-overview--check-key)
       (gemini-companion-overview--check-versions
-       (gemini-companion-overview--answered-with row)))
-    (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept
-                                       "k keeps it")))
+       (gemini-companion-overview--answered-with row)))))
 
 (defun gemini-companion-overview--answered-with (row)
   "Return the rows of the proposals that an answer to ROW answers, a list.
@@ -1074,28 +1096,18 @@ The proposals of one request are answered together."
           (t (list row)))))
 
 (defun gemini-companion-overview--check-versions (rows)
-  "Signal an error unless the user has seen the proposals of ROWS as they are now."
-  (let* ((drawn (lambda (row)
-                  (let ((key (gemini-companion-overview-row-key row)))
-                    (and (gemini-companion-page-section (list 'body key))
-                         (gethash key gemini-companion-overview-page-versions)))))
-         (folded (seq-remove drawn rows)))
+  "Signal an error unless the user has seen the proposals of ROWS as they are now.
+What they have not seen is shown."
+  (let ((folded (seq-remove #'gemini-companion-overview-page-unfolded-p rows)))
     (cond
      (folded
       (gemini-companion-overview--unfold-rows folded)
-      (user-error "Proposal was folded; read it, then type a"))
-     ((seq-some (lambda (row)
-                  (let ((edit (gemini-companion-overview-row-edit row)))
-                    (not (equal (car (funcall drawn row))
-                                (gemini-companion-overview-page-version
-                                 edit (gemini-companion-edit-texts-state edit))))))
-                rows)
+      (user-error "Proposal was folded; read it, then type the key again"))
+     ((not (seq-every-p #'gemini-companion-overview-page-current-p rows))
       (gemini-companion-page-refresh)
-      (user-error "Proposal has changed; read it, then type a"))
-     ((seq-some (lambda (row)
-                  (gemini-companion-guard-recent-p (cdr (funcall drawn row))))
-                rows)
-      (user-error "Proposal has just appeared; read it first")))))
+      (user-error "Proposal has changed; read it, then type the key again"))
+     ((not (seq-every-p #'gemini-companion-overview-page-displayed-p rows))
+      (user-error "Proposal has just appeared; read it, then type the key again")))))
 
 (defun gemini-companion-overview--unfold-rows (rows)
   "Unfold ROWS, proposals, and those above them."
@@ -1111,9 +1123,12 @@ The proposals of one request are answered together."
 
 (defun gemini-companion-overview-reject ()
   "Reject the proposal at point, or after asking those of the turn or CLI at point.
-Your comments on it are the reason.  Edits that are answered together are
-rejected together.  Other requests of a CLI are displayed in their own buffers."
+The version that was displayed is rejected, as by
+`gemini-companion-overview-accept'; your comments on it are the reason.  Edits
+that are answered together are rejected together.  Other requests of a CLI are
+displayed in their own buffers."
   (interactive nil gemini-companion-overview-mode)
+  (gemini-companion-overview--check-proposal)
   (gemini-companion-overview--answer "Reject" #'gemini-companion-edit-reject
                                      "u undoes it"))
 
@@ -1190,13 +1205,6 @@ A CLI that takes a reason only as a prompt gets it once."
     ('proposal (gemini-companion-review-edit))
     ((or 'file 'comments) (gemini-companion-overview-visit))
     (_ (user-error "No file here"))))
-
-(defun gemini-companion-overview-switch-view ()
-  "Review the proposal at point in the other view."
-  (interactive nil gemini-companion-overview-mode)
-  (unless (eq 'proposal (gemini-companion-overview-page-kind))
-    (user-error "No proposal here"))
-  (gemini-companion-review-switch-view))
 
 (defun gemini-companion-overview-merge ()
   "Merge what was written to the file at point into its buffer."
@@ -1373,7 +1381,7 @@ In a diff, show the lines that are folded at point, or fold unchanged lines
 again; elsewhere in it, fold its file."
   (interactive nil gemini-companion-overview-mode)
   (if (gemini-companion-unified-draw-fold-here)
-      (gemini-companion-unified-toggle-fold)
+      (gemini-companion-unified-draw-toggle-fold)
     (let* ((row (gemini-companion-overview-page-row-or-error))
            (key (gemini-companion-overview-row-key row))
            (shown (or (gethash key gemini-companion-overview-page-shown)
@@ -1447,12 +1455,9 @@ This is a function of `context-menu-functions'."
 
 ;;;; Ways in
 
-(defun gemini-companion-overview--show ()
-  "Draw and display the overview, and select it."
-  (let ((directory (or gemini-companion-session-remote-directory default-directory))
-        (guarded (gemini-companion-walk-on-p)))
-    ;; Its keys have other meanings here.
-    (gemini-companion-walk-end)
+(defun gemini-companion-overview--prepare ()
+  "Return the buffer of the overview, made if necessary, for this directory."
+  (let ((directory (or gemini-companion-session-remote-directory default-directory)))
     (with-current-buffer (get-buffer-create gemini-companion-overview-page-buffer)
       (unless (derived-mode-p 'gemini-companion-overview-mode)
         (gemini-companion-overview-mode))
@@ -1460,9 +1465,16 @@ This is a function of `context-menu-functions'."
             #'gemini-companion-overview--visible-p)
       (unless (eq (current-buffer) (window-buffer))
         (setq gemini-companion-overview-page-directory directory
-              default-directory directory)))
+              default-directory directory))
+      (current-buffer))))
+
+(defun gemini-companion-overview--show ()
+  "Draw and display the overview, and select it."
+  (let ((guarded (gemini-companion-walk-on-p)))
+    ;; Its keys have other meanings here.
+    (gemini-companion-walk-end)
     (gemini-companion-windows-at-once
-      (pop-to-buffer gemini-companion-overview-page-buffer
+      (pop-to-buffer (gemini-companion-overview--prepare)
                      '((display-buffer-reuse-window
                         gemini-companion-windows-display-covering)
                        (category . gemini-companion-overview)
@@ -1475,40 +1487,115 @@ This is a function of `context-menu-functions'."
   "Return the buffer of the overview, or nil if there is none."
   (get-buffer gemini-companion-overview-page-buffer))
 
+(defun gemini-companion-overview--row-of (request)
+  "Return the row of REQUEST, if that waits, or nil.
+REQUEST may be nil."
+  (and request
+       (seq-find (lambda (row)
+                   (or (eq request (gemini-companion-overview-row-request row))
+                       (and (eq 'proposal (gemini-companion-overview-row-kind row))
+                            (eq request (gemini-companion-overview-row-edit row)))))
+                 (gemini-companion-overview-row-flat
+                  gemini-companion-overview-page-rows))))
+
 (defun gemini-companion-overview-show (request)
   "Select the overview, and go to the row of REQUEST, if that waits."
   (gemini-companion-overview--show)
-  (when-let* ((row (seq-find (lambda (row)
-                               (eq request (gemini-companion-overview-row-request row)))
-                             (gemini-companion-overview-row-flat
-                              gemini-companion-overview-page-rows))))
+  (gemini-companion-overview--unfold-at request))
+
+(defun gemini-companion-overview--unfold-at (request)
+  "Go to the row of REQUEST, if that waits, and unfold it."
+  (when-let* ((row (gemini-companion-overview--row-of request)))
+    (gemini-companion-overview--unfold-rows (list row))
     (gemini-companion-overview-page-go-to-row row)))
 
 (defun gemini-companion-overview-appear (request)
-  "Display the overview from the row of REQUEST on, without selecting it."
-  (save-selected-window
-    (gemini-companion-overview-show request)
-    (set-window-start nil (line-beginning-position))))
+  "Display the overview from the row of REQUEST on, without selecting it.
+If there is no window for it, do nothing."
+  (let ((page (gemini-companion-overview--prepare))
+        (session (gemini-companion-request-session request)))
+    (with-selected-frame (gemini-companion-windows-frame session)
+      (when-let* ((window (gemini-companion-windows-at-once
+                            (gemini-companion-windows-appear
+                             page
+                             (and (gemini-companion-edit-p request)
+                                  (gemini-companion-names-buffer
+                                   (gemini-companion-edit-file request)))))))
+        (when (gemini-companion-edit-p request)
+          (setq gemini-companion-overview--awaited (list request window nil)))
+        (with-selected-window window
+          (gemini-companion-page-refresh)
+          (gemini-companion-overview--unfold-at request)
+          (set-window-start nil (line-beginning-position)))))))
+
+(defun gemini-companion-overview-await (edit)
+  "Select the overview until the turn of EDIT ends, or the user quits it.
+EDIT was answered in its review, and the CLI may propose more."
+  (gemini-companion-overview--show)
+  (setq gemini-companion-overview--awaited
+        (list edit (selected-window) num-nonmacro-input-events))
+  (gemini-companion-idle-announce "Nothing waits; q"))
+
+(defun gemini-companion-overview-follow (edit)
+  "Go to the row of EDIT if the overview awaits it, and nothing else waits.
+That is after an answer in a review, or if the last command here was an answer."
+  (let ((window (selected-window)))
+    (when (and (eq (window-buffer window) (gemini-companion-overview-buffer))
+               (equal (list edit) (gemini-companion-requests))
+               (or (memq last-command '(gemini-companion-overview-accept
+                                        gemini-companion-overview-reject))
+                   (pcase gemini-companion-overview--awaited
+                     (`(,_ ,(pred (eq window)) ,(pred identity)) t))))
+      (with-current-buffer (window-buffer window)
+        (gemini-companion-page-refresh)
+        (gemini-companion-overview--unfold-at edit)))))
+
+(defun gemini-companion-overview--end-awaiting (&rest _)
+  "Quit the overview that was displayed for a turn, if that has ended.
+Wait until the user is idle: the next letter would be text.  If they have used
+the overview meanwhile, or something else waits, it stays."
+  (pcase gemini-companion-overview--awaited
+    ((and `(,edit ,window ,keys)
+          (guard (gemini-companion-turn-ended (gemini-companion-edit-turn edit))))
+     (cond ((not (and (window-live-p window)
+                      (eq (window-buffer window) (gemini-companion-overview-buffer))
+                      (eq (and keys t) (eq window (selected-window)))
+                      (memq keys (list nil num-nonmacro-input-events))
+                      (null (gemini-companion-requests))))
+            (setq gemini-companion-overview--awaited nil))
+           ((and (gemini-companion-idle-user-p)
+                 (< gemini-companion-overview--idle-seconds
+                    (float-time (or (current-idle-time) 0))))
+            (setq gemini-companion-overview--awaited nil)
+            (gemini-companion-windows-at-once
+              (if keys
+                  ;; It selects the window that was selected before.
+                  (quit-restore-window window)
+                (save-selected-window
+                  (quit-restore-window window)))))
+           (t
+            (cancel-timer gemini-companion-overview--timer)
+            (setq gemini-companion-overview--timer
+                  (run-at-time 0.5 nil #'gemini-companion-overview--end-awaiting)))))))
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'overview)))
+  "Quit the overview that was displayed for a turn, at its end."
+  '((gemini-companion-state-functions gemini-companion-overview--end-awaiting)))
 
 (defun gemini-companion-list ()
   "Go to what waits for an answer in the overview of all CLIs.
-If nothing waits, go to the first change that is left.  From a buffer of a
-review, go to the row of its edit."
+If nothing waits, go to the first change that is left.  From a review, go to
+the row of its edit; the review ends, and RET begins it again."
   (interactive)
   (let ((edit gemini-companion-edit-here))
-    (gemini-companion-overview--show)
-    (let ((row (or (and edit
-                        (seq-find (lambda (row)
-                                    (and (eq 'proposal
-                                             (gemini-companion-overview-row-kind row))
-                                         (eq edit (gemini-companion-overview-row-edit
-                                                   row))))
-                                  (gemini-companion-overview-row-flat
-                                   gemini-companion-overview-page-rows)))
-                   (gemini-companion-overview-page-waiting-row))))
-      (if row
-          (gemini-companion-overview-page-go-to-row row)
-        (gemini-companion-overview-page-go-to-first)))))
+    (gemini-companion-windows-at-once
+      (when edit
+        (gemini-companion-proposal-hide edit))
+      (gemini-companion-overview--show))
+    (if-let* ((row (or (gemini-companion-overview--row-of edit)
+                       (gemini-companion-overview-page-waiting-row))))
+        (gemini-companion-overview-page-go-to-row row)
+      (gemini-companion-overview-page-go-to-first))))
 
 (defun gemini-companion-turn-page (&optional session turn)
   "Go to the first change that is left in the overview of all CLIs.
@@ -1533,6 +1620,8 @@ With SESSION or TURN, go to the first one of that CLI or turn."
           ((and row (or session turn)) (gemini-companion-overview-page-go-to-row row))
           (t (gemini-companion-overview-page-go-to-first)
              (message "No change is left")))))
+
+(gemini-companion-part-loaded 'overview)
 
 (provide 'gemini-companion-overview)
 ;;; gemini-companion-overview.el ends here

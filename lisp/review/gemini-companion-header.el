@@ -17,16 +17,18 @@
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-file-state)
-(require 'gemini-companion-guard)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
-(require 'gemini-companion-view)
 
 ;; A pattern of `cl-struct' calls what Emacs 28 loads with this function only.
 (eval-when-compile (cl-typep nil 'null))
+
+(defvar gemini-companion-header-listing-keys nil
+  "Non-nil while the keys of a review are listed.
+Then a key is bound to its command, even if it is to be ignored now.")
 
 (defvar gemini-companion-header--maps (make-hash-table :test 'eq)
   "Table from commands to the keymaps of their words in header lines.")
@@ -35,7 +37,9 @@
   "Return the shortest key of COMMAND that works in this buffer, or nil.
 It is the key in CONTEXT, by default `view', or else another one.  For
 CONTEXT, see `gemini-companion-commands'."
-  (let ((key (car (cl-find command (gemini-companion-commands-in (or context 'view))
+  (let (;; Include the keys that a new review ignores for a moment.
+        (gemini-companion-header-listing-keys t)
+        (key (car (cl-find command (gemini-companion-commands-in (or context 'view))
                            :key #'cadr))))
     (if (eq command (key-binding (kbd key)))
         (propertize key 'face 'bold)
@@ -249,35 +253,23 @@ The text is a button that sends them.  SESSION may be nil."
      (list (concat "  " (gemini-companion-header--button text command))))))
 
 (defun gemini-companion-header-keys (&optional excluded)
-  "Return the keys in this buffer of a review, a list of texts.
-After an answer, return texts about what happens next.  The list is for
-`gemini-companion-label-fit'.  EXCLUDED is non-nil if the hunk at point is
-excluded."
-  (let* (;; Include the keys that a new review ignores for a moment.
-         (gemini-companion-guard-new-until 0)
-         (edit gemini-companion-edit-here)
-         (decision (and edit (gemini-companion-edit-decision edit)))
-         (view (and edit (gemini-companion-edit-view edit)))
+  "Return the keys in this buffer of an open review, a list of texts.
+The list is for `gemini-companion-label-fit'.  EXCLUDED is non-nil if the hunk
+at point is excluded."
+  (let* ((edit gemini-companion-edit-here)
          (toggle (if excluded "restore" "exclude")))
-    (cond
-     ((memq decision '(accepted rejected))
-      '("; waiting for the next edit" "; any other key closes this"))
-     ((null decision)
+    (when (and edit (gemini-companion-edit-open-p edit))
       (gemini-companion-header-keys-in
        'view
        `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
              '((gemini-companion-review-next-hunk)))
-         ,@(cond ((not (eq (current-buffer)
-                           (gemini-companion-edit-proposal-buffer edit)))
-                  `((gemini-companion-review-toggle-hunk . ,toggle)
-                    (gemini-companion-review-edit . "edit")))
-                 ((and view (gemini-companion-view-edited-label view))
-                  `((gemini-companion-review-toggle-hunk)
-                    (gemini-companion-review-edit
-                     . ,(gemini-companion-view-edited-label view))))
-                 (t
-                  `((gemini-companion-review-edit)
-                    (gemini-companion-review-toggle-hunk . ,toggle))))))))))
+         ,@(if (and (eq (current-buffer)
+                        (gemini-companion-edit-proposal-buffer edit))
+                    (not buffer-read-only))
+               `((gemini-companion-review-edit)
+                 (gemini-companion-review-toggle-hunk . ,toggle))
+             `((gemini-companion-review-toggle-hunk . ,toggle)
+               (gemini-companion-review-edit . "edit"))))))))
 
 (defun gemini-companion-header-keys-in (context &optional words)
   "Return the keys in the current buffer, in CONTEXT, a list of texts.
@@ -329,16 +321,13 @@ It is nil if the command has no key."
 
 (defun gemini-companion-header--click-map (command)
   "Return a keymap for a click on a header line to call COMMAND.
-The command is called in the window of the header line, unless its review has
-just appeared."
+The command is called in the window of the header line."
   (let ((map (make-sparse-keymap)))
     (define-key map [header-line mouse-1]
                 (lambda (event)
                   (interactive "e")
                   (select-window (posn-window (event-start event)))
-                  (if (gemini-companion-guard-new-p)
-                      (message "Click ignored: the review has just appeared")
-                    (call-interactively command))))
+                  (call-interactively command)))
     map))
 
 (provide 'gemini-companion-header)

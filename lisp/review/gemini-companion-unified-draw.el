@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; Insert the hunks of an edit as a unified diff, with the colors of the file and
-;; marked words; lines without changes are folded.  The unified view and the overview
-;; display it.  The walk marks the words of a change in the same way.
+;; marked words; lines without changes are folded.  The overview displays it.  The walk
+;; marks the words of a change in the same way.
 
 ;;; Code:
 
@@ -69,7 +69,7 @@ For DECIDED, NUMBER and USER-LINES, see
   "Folds whose lines are displayed.
 For a fold, see `gemini-companion-unified-draw-insert'.")
 
-(defun gemini-companion-unified-draw-last-line (buffer)
+(defun gemini-companion-unified-draw--last-line (buffer)
   "Return the number of the last line of BUFFER."
   (with-current-buffer buffer
     (save-restriction
@@ -113,8 +113,8 @@ newline has the property `gemini-companion-end'."
   "Return how many digits line numbers of the buffers ORIGINAL and PROPOSAL have."
   (length (number-to-string
            (max 10
-                (gemini-companion-unified-draw-last-line original)
-                (gemini-companion-unified-draw-last-line proposal)))))
+                (gemini-companion-unified-draw--last-line original)
+                (gemini-companion-unified-draw--last-line proposal)))))
 
 (cl-defun gemini-companion-unified-draw-insert
     (edit original proposal hunks unfolded &optional context
@@ -173,7 +173,7 @@ the lines that were in one, have the fold."
 UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
   (let* ((id (gemini-companion-edit-id edit))
          (open (gemini-companion-edit-open-p edit))
-         (last (gemini-companion-unified-draw-last-line original))
+         (last (gemini-companion-unified-draw--last-line original))
          (width (max (or digits 0)
                      (gemini-companion-unified-draw-digits original proposal))))
     (gemini-companion-unified-draw--data
@@ -606,10 +606,9 @@ lines is.  In the other lines, drop the ranges in the indentation."
   (or (get-text-property (point) 'gemini-companion-fold)
       (get-text-property (point) 'gemini-companion-unfolded)))
 
-(defun gemini-companion-unified-toggle-fold (&optional fold)
+(defun gemini-companion-unified-draw-toggle-fold (&optional fold)
   "Show the lines of FOLD, or fold them again.
 By default, FOLD is the one at point."
-  (interactive nil gemini-companion-unified-mode)
   (let ((fold (or fold (gemini-companion-unified-draw-fold-here)
                   (user-error "No folded lines here"))))
     (setq gemini-companion-unified-draw-unfolded

@@ -86,6 +86,16 @@ comes last in the command `gemini-companion-review'."
   "Show and select REQUEST, as the user has asked for it.
 Signal a `user-error' if that is not possible.")
 
+(cl-defgeneric gemini-companion-request-await (_request)
+  "Select a window in which a letter is no text, after an answer to a request.
+The CLI may have another one soon.  By default, do nothing."
+  nil)
+
+(cl-defgeneric gemini-companion-request-follow (_request)
+  "Go to the row of a request that has become one, if the user awaits it there.
+By default, do nothing."
+  nil)
+
 (cl-defgeneric gemini-companion-request-waits-to-appear-p (_request)
   "Return non-nil if a request is to appear by itself, and has not yet.
 By default, it never appears."

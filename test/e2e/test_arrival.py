@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A review appears when the user is idle, and not before."""
+"""A proposal appears when the user is idle, and not before."""
 
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,10 @@ OWN = """
 (global-set-key [f5] (lambda () (interactive) (recursive-edit)))
 (global-set-key [f6] #'e2e-menu)
 (xterm-mouse-mode 1)
-;; It leaves the echo area alone, as Ediff does not.
-(setq gemini-companion-review-view 'diff)
+(defun e2e-two-windows ()
+  "Show the current buffer, selected, above the buffer *scratch*."
+  (delete-other-windows)
+  (set-window-buffer (split-window-below) "*scratch*"))
 (defun e2e-arrangement ()
   "Return buffers and places of the windows, the selected one first."
   (mapcar (lambda (window)
@@ -52,7 +54,7 @@ BUSY: list[tuple[list[str] | str, str, list[str] | str]] = [
     (["C-x"], "(equal [?\\C-x] (this-command-keys-vector))", ["C-g"]),
     (["C-u"], "prefix-arg", ["C-g"]),
     (["M-:"], "(active-minibuffer-window)", ["C-g"]),
-    (["M-<", "M-%", "o", "Enter", "x", "Enter"], "(one-window-p)", ["q"]),
+    (["M-<", "M-%", "o", "Enter", "x", "Enter"], "t", ["q"]),
     # A button of the mouse is pressed and, in the end, released.
     ("\x1b[<0;3;3M", "track-mouse", "\x1b[<0;3;3m"),
     ('(read-string "Name: ")', "(active-minibuffer-window)", ["Enter"]),
@@ -98,16 +100,22 @@ def typed(emacs: Emacs, keys: list[str] | str) -> None:
         emacs.keys(*keys)
 
 
+def closed(emacs: Emacs) -> None:
+    """Quit the overview, in which a proposal would be a row at once."""
+    emacs.eval('(progn (quit-windows-on "*gemini*") nil)')
+
+
 def left_alone(emacs: Emacs) -> None:
-    """Wait for longer than a review waits after a key."""
+    """Wait for longer than a proposal waits after a key."""
     emacs.holds("(< 1.5 (float-time (current-idle-time)))", "no keys are typed")
 
 
 @differs
-def test_review_waits_until_the_user_is_idle(world: World) -> None:
+def test_proposal_waits_until_the_user_is_idle(world: World) -> None:
     emacs, file = started(world)
     reviews = Reviews(emacs)
     for begin, sign, end in BUSY:
+        emacs.eval("(e2e-two-windows)")
         typed(emacs, begin)
         emacs.holds(sign)
         propose(emacs, file, "uno\n")
@@ -117,14 +125,15 @@ def test_review_waits_until_the_user_is_idle(world: World) -> None:
 
         typed(emacs, end)
         reviews.shown("a.txt")
-        emacs.wait_for("selects it")
+        emacs.wait_for("+uno")
         reviews.reject()
-        emacs.wait_until_gone("selects it")
+        closed(emacs)
     emacs.eval(option("arrival", "now"))
     emacs.keys("M-:")
     propose(emacs, file, "uno\n")
     left_alone(emacs)
     emacs.keys("C-g")
+    emacs.holds("(gemini-companion-edit-shown)", "the review begins")
     emacs.wait_for("uno")
 
 
@@ -133,19 +142,12 @@ PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
 NOTES = '(with-current-buffer "notes.txt" (buffer-string))'
 
 
-@pytest.mark.parametrize(
-    ("view", "size"),
-    [
-        ("diff", (80, 24)),
-        ("diff", (160, 45)),
-        pytest.param("ediff", (160, 45), marks=differs),
-    ],
-)
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 45), marks=differs)])
 def test_text_that_is_typed_stays_in_its_window(
-    world: World, view: str, size: tuple[int, int]
+    world: World, size: tuple[int, int]
 ) -> None:
-    emacs, file = started(world, option("view", view), size=size)
-    emacs.eval(f"(progn (find-file {lisp(world.file('notes.txt'))}) nil)")
+    emacs, file = started(world, size=size)
+    emacs.eval(f"(progn (find-file {lisp(world.file('notes.txt'))}) (e2e-two-windows))")
     before = emacs.value(ARRANGEMENT)
     for number, letter in enumerate(BEGUN):
         emacs.terminal.text(letter)
@@ -153,7 +155,7 @@ def test_text_that_is_typed_stays_in_its_window(
             propose(emacs, file, "uno\ntwo\n")
     reviews = Reviews(emacs)
     reviews.shown("a.txt")
-    emacs.wait_for("selects it")
+    emacs.wait_for("+uno")
 
     emacs.text(PROSE)
     emacs.keys("Enter")
@@ -162,10 +164,20 @@ def test_text_that_is_typed_stays_in_its_window(
     assert reviews.states() == ["shown"]
     assert reviews.proposal() == "uno\ntwo\n"
     emacs.wait_for(PROSE[:20])
-    emacs.wait_for("uno")
+    emacs.wait_for("+uno")
     reviews.reject()
+    closed(emacs)
     emacs.becomes(ARRANGEMENT, before)
     emacs.becomes("(window-point)", len(f"{BEGUN}{PROSE}\n") + 1)
+
+
+def test_proposal_is_only_announced_where_no_other_window_is(world: World) -> None:
+    emacs, file = started(world)
+    arrive(emacs, file, "uno\n")
+    emacs.wait_for("Edit of a.txt by the CLI; M-x gemini-companion-review")
+    emacs.becomes("(e2e-windows)", "a.txt")
+    emacs.command("gemini-companion-review")
+    emacs.holds("(gemini-companion-edit-shown)", "the review begins")
 
 
 IN_TERMINAL = """
@@ -182,31 +194,36 @@ TYPES = """
 
 
 @pytest.mark.parametrize(
-    ("focus", "selected"),
+    ("arrival", "selected"),
     [
-        ("nil", "*cli*"),
-        ("terminal", "a.txt"),
-        pytest.param("terminal", "*cli*", marks=differs),
-        ("t", "a.txt"),
+        ("when-idle", "a.txt"),
+        pytest.param("when-idle", "*cli*", marks=differs),
+        ("now", "a.txt"),
     ],
 )
-def test_review_is_selected_by_itself_only_if_the_user_wants_it(
-    world: World, focus: str, selected: str
+def test_review_begins_by_itself_only_where_the_user_waits_for_it(
+    world: World, arrival: str, selected: str
 ) -> None:
-    wanted = focus == "t" or (focus == "terminal" and selected == "*cli*")
-    extra = IN_TERMINAL + option("focus", focus) + (TYPES if wanted else "")
+    extra = IN_TERMINAL + option("arrival", arrival) + TYPES
     emacs, file = started(world, extra)
     emacs.eval(f"(select-window (get-buffer-window {lisp(selected)}))")
-    reviews = arrive(emacs, file, "uno\n", pid='(process-id (get-process "cli"))')
-    if not wanted:
+    before = emacs.value(ARRANGEMENT)
+    propose(emacs, file, "uno\n", pid='(process-id (get-process "cli"))')
+    if arrival == "when-idle" and selected == "a.txt":
+        emacs.wait_for("M-x gemini-companion-review shows it")
         emacs.becomes(SELECTED, selected)
+        assert emacs.value("(gemini-companion-edit-shown)") is None
         return
-    emacs.says("Key ignored")
-    assert reviews.states() == ["shown"]
+    emacs.holds("(gemini-companion-edit-shown)", "the review begins")
     left_alone(emacs)
+    # Letters may be meant for the terminal; chords are meant for the review.
     emacs.keys("r")
+    emacs.says("Letter ignored")
+    assert Reviews(emacs).paths() == [str(file)]
+    emacs.keys("C-c", "C-k")
     emacs.holds("(equal '(rejected) e2e-ends)")
-    emacs.becomes(SELECTED, selected)
+    closed(emacs)
+    emacs.becomes(ARRANGEMENT, before)
 
 
 @differs
@@ -225,32 +242,32 @@ def test_terminal_is_not_drawn_while_a_proposal_waits(world: World) -> None:
 def test_changes_of_other_windows_stay(world: World) -> None:
     other = world.file("b.txt", "two\n")
     emacs, file = started(world)
+    emacs.eval("(e2e-two-windows)")
     emacs.keys("C-f")
     reviews = arrive(emacs, file, "uno\n")
-    emacs.says("shows it")
-    emacs.wait_until_gone("shows it")
-    emacs.wait_for("Edit of a.txt by the CLI; M-x")
+    emacs.wait_for("+uno")
     emacs.keys("C-x", "C-f", "b.txt", "Enter", "C-f")
 
     reviews.reject()
-    emacs.holds("(one-window-p)")
+    closed(emacs)
+    emacs.becomes("(e2e-windows)", "b.txt *scratch*")
     emacs.becomes(SELECTED, other.name)
     emacs.becomes("(window-point)", 2)
 
     arrive(emacs, file, "uno\n")
-    emacs.keys("C-h", "f", "car", "Enter", "C-x", "o")
-    emacs.becomes(SELECTED, "*Help*")
-    emacs.eval("(setq pop-up-frames t)")
+    emacs.wait_for("+uno")
+    emacs.keys("C-h", "f", "car", "Enter")
+    emacs.holds('(get-buffer-window "*Help*")')
+    emacs.eval('(select-window (get-buffer-window "*Help*"))')
     reviews.reject()
-    emacs.wait_until_gone("gemini")
+    emacs.wait_until_gone("+uno")
     emacs.becomes(SELECTED, "*Help*")
-    emacs.eval("(setq pop-up-frames nil)")
 
 
 @differs
 def test_announcement_leaves_a_report(world: World) -> None:
     report = "exited; review closed, a.txt not written"
-    emacs, file = started(world, option("view", "ediff"))
+    emacs, file = started(world)
     arrive(emacs, file, "uno\n")
     emacs.eval(
         "(progn (gemini-companion-server-receive 'close-diff e2e-id 'exited) nil)"
@@ -279,14 +296,18 @@ def test_review_on_request_only(world: World) -> None:
 
 
 @differs
-def test_nothing_asks_while_a_review_appears(world: World) -> None:
+def test_nothing_asks_while_a_proposal_appears(world: World) -> None:
     variables = "-*- eval: (setq e2e-bad t); mode: nonsense; foo: (1) -*-\n"
     file = world.file("b.txt", variables + "one\n")
     emacs, _ = started(world)
     visit = f"(find-file-noselect {lisp(file)})"
     emacs.eval(f"(let ((enable-local-variables nil)) {visit} nil)")
     file.write_text(variables + "changed by another\n")
+    emacs.eval("(e2e-two-windows)")
     arrive(emacs, file, variables + "uno\n")
 
     emacs.becomes("(or (active-minibuffer-window) (boundp 'e2e-bad))", None)
     emacs.wait_for("changed by another")
+    emacs.command("gemini-companion-review")
+    emacs.holds("(gemini-companion-edit-shown)", "the review begins")
+    emacs.becomes("(or (active-minibuffer-window) (boundp 'e2e-bad))", None)

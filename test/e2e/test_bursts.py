@@ -2,7 +2,7 @@
 """Keys as people type them: in a macro, or ahead of a busy Emacs.
 
 There is no redisplay between two commands then, and garbage is collected after each,
-as it may be at any time.
+as it may be at any time.  What was not displayed is not answered.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness.emacs import SIZE, Emacs
+from harness.emacs import DRAWN, SIZE, Emacs
 from harness.wait import wait_until_saved
 from harness.world import World
 
@@ -31,6 +31,16 @@ SETUP = """
 (global-set-key (kbd "<f6>") #'gemini-companion-list)
 (global-set-key (kbd "<f7>") #'gemini-companion-next-change)
 (global-set-key (kbd "<f8>") #'gemini-companion-undo-change)
+"""
+
+
+# In the overview, point is on a proposal that has been displayed.
+ROW = """
+(with-current-buffer (window-buffer)
+  (and (derived-mode-p 'gemini-companion-overview-mode)
+       (let ((row (gemini-companion-overview-page-row)))
+         (and (eq 'proposal (gemini-companion-overview-row-kind row))
+              (gemini-companion-overview-page-displayed-p row)))))
 """
 
 
@@ -67,6 +77,15 @@ class Scene:
                 outcomes.append(f"{path.stem} {event['method'][len('ide/diff') :]}")
         return outcomes
 
+    def review(self, key: str = "F5") -> None:
+        """Show what waits by ``key``, and wait until it is displayed."""
+        self.emacs.keys(key)
+        self.emacs.holds(DRAWN if key == "F5" else ROW, "a proposal is displayed")
+
+    def open(self, count: int) -> None:
+        """Wait until ``count`` edits are open."""
+        self.emacs.becomes("(length (gemini-companion-edits-open))", count)
+
     def close(self) -> None:
         self._cli.close()
 
@@ -79,31 +98,41 @@ def scene(world: World, request: pytest.FixtureRequest) -> Iterator[Scene]:
 
 
 @pytest.mark.differs("the display of windows in Emacs")
-@pytest.mark.parametrize("scene", ["diff", "ediff"], indirect=True)
+@pytest.mark.parametrize("scene", ["ediff"], indirect=True)
 @pytest.mark.parametrize("macro", [False, True], ids=["ahead", "macro"])
 def test_reviews_are_answered_in_a_burst(scene: Scene, macro: bool) -> None:
     scene.propose()
-    scene.emacs.burst("F5", "C-c", "C-k", "F6", "C-x", "1", macro=macro)
+    scene.open(6)
+    scene.review()
+    scene.emacs.burst("C-c", "C-k", "F6", "C-x", "1", macro=macro)
     assert scene.outcomes(1) == ["a Rejected"]
 
-    scene.emacs.burst("F5", "C-c", "C-v", "C-x", "o", "C-x", "2", "F5", "C-c", "C-c",
-                      "C-x", "3", macro=macro)  # fmt: skip
+    # Nobody has seen the review that these keys would accept.
+    scene.review("F6")
+    scene.emacs.burst("F5", "C-c", "C-c", "C-x", "1", macro=macro)
+    scene.open(5)
+
+    scene.review()
+    scene.emacs.burst("C-x", "o", "C-x", "2", "F5", "C-c", "C-e", "X", "C-c", "C-e",
+                      "C-x", "1", macro=macro)  # fmt: skip
+    scene.review()
+    scene.emacs.burst("C-c", "C-c", "F6", "C-x", "2", "q", "C-x", "1", macro=macro)
     assert scene.outcomes(1) == ["b Accepted"]
-
-    scene.emacs.burst("F5", "C-c", "C-e", "X", "C-c", "C-e", "C-x", "1",
-                      "F5", "C-c", "C-c", "F6", "C-x", "2", "q", "C-x", "1",
-                      macro=macro)  # fmt: skip
-    assert scene.outcomes(1) == ["c Accepted"]
-    assert "X" in scene.files[2].read_text()
+    assert "X" in scene.files[1].read_text()
+    scene.open(4)
 
 
-@pytest.mark.parametrize("scene", ["diff"], indirect=True)
+@pytest.mark.parametrize("scene", ["diff", "ediff"], indirect=True)
 def test_list_is_used_in_a_burst(scene: Scene) -> None:
     scene.propose()
-    scene.emacs.burst("F6", "r", "C-x", "1", "F5", "F6", "q", "C-x", "2", "F6",
-                      "C-x", "1", "Enter", "C-x", "3", "C-c", "C-c",
-                      macro=True)  # fmt: skip
-    assert scene.outcomes(2) == ["a Rejected", "b Accepted"]
+    scene.open(6)
+    scene.review("F6")
+    scene.emacs.burst("r", "C-x", "1", "F5", "F6", "q", "C-x", "2", "F6", "C-x", "1",
+                      "Enter", "C-x", "3", macro=True)  # fmt: skip
+    assert scene.outcomes(1) == ["a Rejected"]
+    scene.review()
+    scene.emacs.burst("C-c", "C-c", "C-x", "3", macro=True)
+    assert scene.outcomes(1) == ["b Accepted"]
 
 
 @pytest.mark.parametrize("scene", ["diff"], indirect=True)
@@ -126,7 +155,7 @@ def test_changes_are_walked_through_in_a_burst(scene: Scene) -> None:
     wait_until_saved(second, NEW.replace("line five", "line 5"))
 
 
-@pytest.mark.parametrize("scene", ["diff"], indirect=True)
+@pytest.mark.parametrize("scene", ["ediff"], indirect=True)
 def test_terminals_and_frames_come_and_go_in_a_burst(
     world: World, scene: Scene
 ) -> None:
@@ -135,10 +164,12 @@ def test_terminals_and_frames_come_and_go_in_a_burst(
     second = world.tmux.start("second", client, world.project, {}, (100, 30))
     second.wait_for("a.txt")
     scene.propose()
+    scene.open(6)
+    scene.review()
     # The review is hidden by another frame of its terminal while it is closed.
-    emacs.burst("F5", "C-x", "5", "2", "C-c", "C-k", "C-x", "1", "F5", "C-x", "5", "0",
-                "C-x", "2", "C-x", "1")  # fmt: skip
+    emacs.burst("C-x", "5", "2", "C-c", "C-k")
     assert scene.outcomes(1) == ["a Rejected"]
+    emacs.burst("C-x", "1", "F5", "C-x", "5", "0", "C-x", "2", "C-x", "1")
 
     emacs.eval("(e2e-collect t)")
     with emacs.busy():
@@ -150,12 +181,15 @@ def test_terminals_and_frames_come_and_go_in_a_burst(
         emacs.terminal.keys("F5", "C-x", "1", "F6", "C-x", "2")
         second.text("\x181\x182")
         emacs.terminal.keys("F5", "C-x", "1")
-    emacs.burst("F5", "C-c", "C-k", "C-x", "1")
+    scene.review()
+    emacs.burst("C-c", "C-k", "C-x", "1")
     assert scene.outcomes(1) == ["b Rejected"]
 
     second.text("\x1bxgemini-companion-review\r")
     world.tmux.call("kill-session", "-t", "=second")
-    emacs.burst("F5", "C-x", "1", "F6", "C-x", "2", "F5", "C-c", "C-c", "C-x", "1")
+    emacs.burst("F5", "C-x", "1", "F6", "C-x", "2")
+    scene.review()
+    emacs.burst("C-c", "C-c", "C-x", "1")
     assert scene.outcomes(1) == ["c Accepted"]
     emacs.holds("(= 1 (length (frame-list)))")
     emacs.terminal.resize(SIZE)

@@ -106,7 +106,9 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     cli.reset()
     connects_again(emacs, world, cli)
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
-    reviews.select("C-c", "C-c")
+    reviews.select()
+    emacs.wait_for("+due")
+    emacs.keys("a")
     cli.finished("done again", file, "due\n")
 
     # Set while it is connected, the option leaves the answer to the terminal.

@@ -16,7 +16,9 @@ from harness.world import World
 from test_restart import MISSED
 
 SHOWN = """
-(seq-find (lambda (diff) (eq 'shown (gemini-companion-edit-status diff)))
+(seq-find (lambda (diff)
+            (or (eq 'shown (gemini-companion-edit-status diff))
+                (gemini-companion-edit-appeared diff)))
           (gemini-companion-edits-open))
 """
 

@@ -70,13 +70,12 @@ def test_qwen_beside_gemini_cli_is_walked_through_and_reviewed_over_a_restart(
     world.row = "Qwen Code: reject"
     cli.is_free()
     others = [one.parent / f"{name}.txt" for name in "bcdefg"]
-    emacs.eval("(setq gemini-companion-arrival-pause 120)")
     both = together(edit(one, "deux", "due"), write_file(others[0], "two\n"))
     rest = [write_file(other, "two\n") for other in others[1:]]
     reviews.proposed(cli, one, read_file(one), both, *rest, say("the rest done"))
     reviews.select("C-c", "C-k")
     emacs.says("Rejected a:b/one.txt")
-    accept_each(emacs, reviews, others, "two\n")
+    accept_each(emacs, others, "two\n")
     cli.finished("the rest done", one, "1\ndeux\n")
     world.row = "Qwen Code: yes and no in the terminal"
     answers_in_its_terminal(emacs, reviews, cli, one)
@@ -105,6 +104,7 @@ def answers_in_its_terminal(
     cli.is_free()
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
     reviews.edit("uno", "mine")
+    reviews.select()
     emacs.wait_for("answer here")
     cli.answer("once")
     emacs.says("was written without your edits")

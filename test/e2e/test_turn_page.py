@@ -157,12 +157,8 @@ def comments_of_each_place_are_nothing_but_text(
     cli.prompt()
     reviews.shown("plain.txt")
     reviews.select()
-    if client == "gemini":
-        # In the control panel of Ediff, the lines are those of the hunk.
-        comments_here(emacs, "c")
-    else:
-        goes_to(emacs, "", LINES[0])
-        comments_here(emacs, *THREE, "c")
+    # In the control panel of Ediff, the lines are those of the hunk.
+    comments_here(emacs, "c")
     # Nothing is asked: the comment waits.
     emacs.keys("a")
     cli.wait_for("first done")

@@ -11,7 +11,6 @@
 (require 'gemini-companion-test-helper)
 (require 'wid-edit)
 
-(defvar gemini-companion-arrival-pause)
 (defvar gemini-companion-compose-mode-map)
 (defvar gemini-companion-eglot-sendable)
 (defvar gemini-companion-errors--timeout)
@@ -206,12 +205,13 @@ SECTION is the CUSTOM_ID of its heading."
 
 (defun gemini-companion-manual-test-maps ()
   "Return an alist of the sections of the manual about keys, and their keymaps."
-  (let ((review (gemini-companion-manual-test-map 'review 'view 'unified 'panel))
+  (let ((review (gemini-companion-manual-test-map 'review 'view 'plain 'panel))
         (overview (gemini-companion-manual-test-local-map
                    'gemini-companion-overview-mode)))
     `(("getting-started" ,review)
       ("terminals" ,gemini-companion-terminal-map
        ,gemini-companion-terminal-ended-map)
+      ("arrival" ,review ,overview)
       ("views" ,review)
       ("review-keys" ,review)
       ("next-review" ,review)
@@ -334,7 +334,7 @@ ID is the CUSTOM_ID of the heading, or without one its title."
   (pcase-dolist (`(,section . ,rows)
                  (list (cons "review-keys"
                              (gemini-companion-manual-test-rows
-                              'review 'view 'unified 'panel))
+                              'review 'view 'plain 'panel))
                        (cons "changes"
                              (gemini-companion-manual-test-rows 'change))
                        (cons "overview-keys"
@@ -483,12 +483,9 @@ For a file or directory, compare the last part of its name, as verbatim text."
 (ert-deftest gemini-companion-manual-has-the-figures-of-the-code ()
   "A section, by its CUSTOM_ID, has the figure of a constant, with its unit."
   (pcase-dolist (`(,section ,figure ,value)
-                 `(("copilot" "ten seconds" ,(= 10 gemini-companion-arrival-pause))
-                   ("notifications" "ten seconds"
+                 `(("notifications" "ten seconds"
                     ,(= 10 gemini-companion-notify-turn-seconds))
-                   ("arrival" "15 lines" ,(= 15 gemini-companion-windows-ediff-lines))
-                   ("review-keys" "1,000 lines"
-                    ,(= 1000 gemini-companion-unified-draw-most-lines))
+                   ("views" "20 lines" ,(= 20 gemini-companion-windows-review-lines))
                    ("edit-errors" "128 KB"
                     ,(= (* 128 1024) gemini-companion-eglot-sendable))
                    ("permissions" "half a second"

@@ -21,9 +21,6 @@ from .wait import BOUND, eventually
 # The sides of Ediff have room beside each other.
 SIZE = (170, 50)
 
-# Seconds for which a review that was answered awaits the next one.
-PAUSE = 1
-
 # Like -Q, but EARLY_INIT is read.
 BARE = ("--no-site-file", "--no-site-lisp", "--no-splash")
 
@@ -128,7 +125,6 @@ The term of Emacs 28 to 30 may lose what follows one."
       (setq gemini-companion-server-command
             '({python} "-m" "gemini_companion_epc"))
       (add-hook 'gemini-companion-ready-hook (lambda () (setq e2e-ready t)))
-      (setq gemini-companion-arrival-pause {pause})
       {extra}
       (dolist (file (list {files})) (find-file file))
       {mode}
@@ -136,7 +132,7 @@ The term of Emacs 28 to 30 may lose what follows one."
   (error (setq e2e-problem (error-message-string problem))))
 """
 
-RESET = f"""
+RESET = """
 (let ((ignore-window-parameters t) (kill-buffer-query-functions nil))
   (mapc #'gemini-companion-edit-reject (gemini-companion-edits-open))
   (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
@@ -158,7 +154,6 @@ RESET = f"""
   (dolist (terminal '("*terminal*" "*gemini: project*"))
     (when (get-buffer terminal) (switch-to-buffer terminal)))
   (setq kill-ring nil
-        gemini-companion-arrival-pause {PAUSE}
         gemini-companion-edit--all nil)
   (message nil)
   (with-current-buffer "*Messages*"
@@ -204,6 +199,9 @@ FAILURE_REPORT = """
 # The oldest open diff, and its proposal.
 OLDEST = "(car (gemini-companion-edits-open))"
 PROPOSAL = f"(gemini-companion-edit-proposal-buffer {OLDEST})"
+DRAWN = """(let ((edit (gemini-companion-edit-shown)))
+               (or (null edit)
+                   (gemini-companion-view-drawn (gemini-companion-edit-view edit))))"""
 # The only CLI, its state and its turn.
 SESSION = "(car (gemini-companion-sessions))"
 STATE = f"(gemini-companion-session-state {SESSION})"
@@ -257,7 +255,6 @@ class Emacs(Screen):
                 name=lisp(name),
                 socket=lisp(self._socket),
                 extra=extra,
-                pause=PAUSE,
                 files=" ".join(map(lisp, files)),
                 mode="(gemini-companion-mode 1)" if mode else "",
             ),
@@ -499,7 +496,12 @@ class Reviews:
         return self._all("file")
 
     def states(self) -> list[str]:
-        return self._all("status")
+        code = """(mapcar (lambda (edit)
+                    (if (gemini-companion-edit-appeared edit)
+                        'shown
+                      (gemini-companion-edit-status edit)))
+                  (gemini-companion-edits-open))"""
+        return list(self.emacs.value(code) or [])
 
     def proposed(self, cli: Gemini, file: Path, *turns: Part) -> None:
         """Prompt ``cli`` for ``turns``, and wait for the review of ``file``."""
@@ -518,12 +520,15 @@ class Reviews:
     def ended(self) -> None:
         """Wait until no diff is open, and the windows are as before the last."""
         self.wait_until(0)
+        # The end of the turn may not be known; the overview stays until q then.
+        self.emacs.eval('(and (get-buffer "*gemini*") (quit-windows-on "*gemini*"))')
         self.emacs.becomes("(e2e-layout)", self._before)
 
     def shown(self, name: str) -> None:
         shown = f"""
             (seq-find (lambda (diff)
-                        (and (eq 'shown (gemini-companion-edit-status diff))
+                        (and (or (eq 'shown (gemini-companion-edit-status diff))
+                                 (gemini-companion-edit-appeared diff))
                              (string-suffix-p
                               {lisp(name)} (gemini-companion-edit-file diff))))
                       (gemini-companion-edits-open))"""
@@ -558,6 +563,8 @@ class Reviews:
     def select(self, *keys: str) -> None:
         """Select the displayed review by the command, and press ``keys``."""
         self.emacs.eval("(progn (call-interactively #'gemini-companion-review) nil)")
+        # No key answers before that.
+        self.emacs.holds(DRAWN, "the review is displayed")
         if keys:
             self.emacs.keys(*keys)
 

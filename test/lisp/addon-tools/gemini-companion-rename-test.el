@@ -166,6 +166,8 @@ Return the question, or nil if none is asked."
   `(save-window-excursion
      (unwind-protect
          (cl-letf ((gemini-companion-guard--recent-seconds 0)
+                   ((symbol-function 'gemini-companion-overview-page-displayed-p)
+                    #'always)
                    ((symbol-function 'gemini-companion-overview-draw-width)
                     (lambda () 120)))
            (gemini-companion-request-show ,rename)
@@ -234,7 +236,8 @@ Return the question, or nil if none is asked."
       (gemini-companion-rename-test-in-overview rename
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (error "Asked")))
                   ((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked"))))
-          (let ((gemini-companion-guard--recent-seconds 3600))
+          (cl-letf (((symbol-function 'gemini-companion-overview-page-displayed-p)
+                     #'ignore))
             (should (string-search "just appeared"
                                    (gemini-companion-test-refusal
                                      (gemini-companion-overview-accept)))))

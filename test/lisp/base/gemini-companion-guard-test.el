@@ -51,20 +51,6 @@
         (should-not (gemini-companion-guard-read-p)))
       (should (gemini-companion-guard-read-p)))))
 
-(ert-deftest gemini-companion-guard-is-new-for-a-second ()
-  (let ((gemini-companion-guard-new-until 0)
-        (now (float-time)))
-    (should-not (gemini-companion-guard-new-p))
-    (gemini-companion-guard-set-new t)
-    (should (gemini-companion-guard-new-p))
-    (cl-letf (((symbol-function 'float-time) (lambda (&rest _) (+ now 3))))
-      (should-not (gemini-companion-guard-new-p)))
-    ;; The clock was set back.
-    (cl-letf (((symbol-function 'float-time) (lambda (&rest _) (- now 3600))))
-      (should-not (gemini-companion-guard-new-p)))
-    (gemini-companion-guard-set-new nil)
-    (should-not (gemini-companion-guard-new-p))))
-
 (ert-deftest gemini-companion-guard-is-recent-for-a-second ()
   (cl-letf (((symbol-function 'float-time) (lambda (&rest _) 100.0)))
     (should (gemini-companion-guard-recent-p 99.5))

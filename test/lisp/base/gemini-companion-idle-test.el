@@ -10,17 +10,18 @@
 (require 'gemini-companion-review-test-helper)
 
 (ert-deftest gemini-companion-arrival-announces-in-one-line ()
-  (let ((key "; M-x gemini-companion-review selects it"))
+  (let ((key "; M-x gemini-companion-review shows it"))
     (gemini-companion-test-with-reviews nil
+      (setq gemini-companion-review-arrival 'notify)
       (pcase-dolist
           (`(,file ,reason ,width ,expected)
-           `(("src/hello.py" nil 80 "Edit of src/hello.py by Gemini CLI")
-             ("src/hello.py" nil 74 "Edit of src/hello.py")
-             ("source/application/hello.py" nil 69 "Edit of hello.py")
-             ("a" nil 50 "Edit of a")
+           `(("src/hello.py" nil 78 "Edit of src/hello.py by Gemini CLI")
+             ("src/hello.py" nil 72 "Edit of src/hello.py")
+             ("source/application/hello.py" nil 67 "Edit of hello.py")
+             ("a" nil 48 "Edit of a")
              ("/etc/new" nil 180
               "Edit of a file outside your projects: /etc/new by Gemini CLI")
-             ("/etc/new" "why" 88 "Edit of /etc/new (not auto-accepted: why)")))
+             ("/etc/new" "why" 86 "Edit of /etc/new (not auto-accepted: why)")))
         (ert-info ((format "%s in %d" file width))
           (let* ((session (gemini-companion-test-session "one"))
                  (diff (gemini-companion-test-open
@@ -44,18 +45,23 @@
     (set-keymap-parent (current-global-map) map)
     (global-set-key (kbd "C-c %") 'gemini-companion-command-map)
     (unwind-protect
-        (gemini-companion-test-in-each-view '(("a" "old\n"))
+        (gemini-companion-test-with-reviews '(("a" "old\n"))
+          (setq gemini-companion-review-arrival 'notify)
           (let* ((diff (gemini-companion-test-open "a" "new\n"))
                  (shown (gemini-companion-test-messages
-                          (gemini-companion-test-wait
-                           (lambda () (gemini-companion-edit-shown))))))
-            (should (string-match-p "; C-c % r selects it" (car shown)))
+                          (gemini-companion-arrival--tick))))
+            (should (string-match-p "; C-c % r shows it" (car shown)))
             (should (string-search "1 to answer: C-c % r"
                                    (funcall (cdr (gemini-companion-part-lighter 'notify)))))
-            (with-current-buffer (gemini-companion-review-main-buffer diff)
-              ;; The mode line reads two of them as one.
-              (should (string-search "C-c %% r to answer"
-                                     (gemini-companion-test-header-text 200))))))
+            (gemini-companion-arrival-view diff 'requested)
+            (set-window-dedicated-p nil nil)
+            (select-window (split-window (get-buffer-window "*gemini original: a*")))
+            (switch-to-buffer "*scratch*")
+            ;; The mode line reads two of them as one.
+            (should (string-search "C-c %% r to answer"
+                                   (gemini-companion-test-header
+                                    (gemini-companion-edit-proposal-buffer diff)
+                                    200)))))
       (use-global-map map))))
 
 (ert-deftest gemini-companion-idle-user-is-busy-after-a-key-and-in-a-drag ()

@@ -281,7 +281,7 @@ if `answer' is non-nil."
         (dolist (step views)
           (if (eq step 'accept)
               (gemini-companion-edit-accept diff)
-            (gemini-companion-arrival-view diff)))
+            (gemini-companion-arrival-view diff 'requested)))
         (should (string-search "file changed"
                                (gemini-companion-test-header
                                 (gemini-companion-review-main-buffer diff))))

@@ -67,11 +67,11 @@
 
 (ert-deftest gemini-companion-menu-compares-nothing-and-shows-no-message ()
   "Emacs evaluates the items of a menu whenever it displays that."
-  (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n"))
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((calls nil))
       (gemini-companion-arrival-view
-       (gemini-companion-test-open "a" "one\n2\nthree\n"))
-      (dolist (list (if (eq 'diff view) '(nil) '(nil t)))
+       (gemini-companion-test-open "a" "one\n2\nthree\n") 'requested)
+      (dolist (list '(nil t))
         (when list
           (gemini-companion-list)
           (search-forward "three"))
@@ -133,10 +133,10 @@ Its keys are labels, its values lists of `greyed' and `on'."
         (should (memq 'greyed (assoc label items)))))
     (let ((gemini-companion-review-arrival 'notify))
       (gemini-companion-test-open "b" "b\n" 2)
-      (should-not (seq-difference '("Accept" "Switch the view" "Next hunk")
+      (should-not (seq-difference '("Accept" "Next hunk")
                                   (gemini-companion-menu-test--that-are 'greyed)))
       (gemini-companion-arrival-view
-       (gemini-companion-test-open "a" "one\n2\nthree\n")))
+       (gemini-companion-test-open "a" "one\n2\nthree\n") 'requested))
     (with-current-buffer (window-buffer)
       (let ((items (gemini-companion-menu-test--items)))
         (should (equal "a: 2 hunks (+2 \u22122)" (caar items)))
@@ -147,15 +147,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
           (should-not (memq 'greyed (assoc label items)))))
       (gemini-companion-review-toggle-hunk)
       (should (equal '("Exclude this hunk")
-                     (gemini-companion-menu-test--that-are 'on)))
-      (gemini-companion-review-switch-view))
-    (with-current-buffer (window-buffer)
-      (should (equal '("Exclude this hunk")
-                     (gemini-companion-menu-test--that-are 'on)))
-      (goto-char (point-min))
-      (search-forward "2")
-      (should (member "Exclude this hunk"
-                      (gemini-companion-menu-test--that-are 'greyed))))
+                     (gemini-companion-menu-test--that-are 'on))))
     (with-temp-buffer
       (let ((greyed (gemini-companion-menu-test--that-are 'greyed)))
         (should-not (member "Accept" greyed))

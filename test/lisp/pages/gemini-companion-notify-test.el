@@ -337,10 +337,11 @@ M-x gemini-companion-review goes there\n")
       (lambda (id) (push (list 'close id) calls) :ignore))
      (let ((session '(:id "1" :client "gemini" :directory "/src/shop/")))
        (setq gemini-companion-notify 'desktop
+             gemini-companion-review-view 'ediff
              ;; A busy machine may take longer.
              gemini-companion-notify-service-seconds 60)
        (fset 'gemini-companion-arrival-view
-             (lambda (_edit) (push '(review) calls)))
+             (lambda (&rest _) (push '(review) calls)))
        (gemini-companion-part-start 'state)
        (gemini-companion-part-start 'notify)
        (gemini-companion-part-start 'edit)
@@ -364,7 +365,7 @@ It is the service of notifications itself.")
   (with-temp-buffer
     (should (eql 0 (apply #'call-process "dbus-run-session" nil '(t nil) nil "--"
                           (gemini-companion-test-emacs
-                           '(require 'gemini-companion-arrival)
+                           '(require 'gemini-companion-row)
                            '(require 'gemini-companion-notify)
                            gemini-companion-notify-test-dbus))))
     (should (equal "((notify \"Gemini CLI (shop) proposes an edit of /src/shop/a\") (review) (close 7))"

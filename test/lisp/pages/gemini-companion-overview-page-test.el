@@ -33,6 +33,36 @@
       (gemini-companion-overview-test-keys "TAB g")
       (should (= 1 (funcall count))))))
 
+;; Not with `gemini-companion-overview-test-with', where all was displayed.
+(ert-deftest gemini-companion-overview-page-knows-what-was-displayed ()
+  (gemini-companion-test-with-changes '(("a" "1\n"))
+    (let ((gemini-companion-review-arrival 'notify))
+      (unwind-protect
+          (progn
+            (gemini-companion-test-open "a" "2\n" 1 session)
+            (gemini-companion-list)
+            (cl-flet ((displayed () (gemini-companion-overview-page-displayed-p
+                                     (gemini-companion-overview-page-row)))
+                      (display () (run-hook-with-args 'pre-redisplay-functions
+                                                      (selected-window))))
+              (should-not (displayed))
+              (display)
+              (should (displayed))
+              ;; The same version stays displayed.
+              (gemini-companion-page-refresh)
+              (should (displayed))
+              (gemini-companion-test-open "a" "3\n" 2 session)
+              (gemini-companion-page-refresh)
+              (should-not (displayed))
+              (display)
+              (should (displayed))
+              (should (gemini-companion-overview-page-unfolded-p
+                       (gemini-companion-overview-page-row)))
+              (outline-hide-subtree)
+              (should-not (gemini-companion-overview-page-unfolded-p
+                           (gemini-companion-overview-page-row)))))
+        (gemini-companion-part-stop 'overview)))))
+
 (ert-deftest gemini-companion-overview-page-follows-what-happens-and-point-stays ()
   (gemini-companion-overview-test-with
       `(("a" ,gemini-companion-test-lines) ("b" "B\nb\n"))

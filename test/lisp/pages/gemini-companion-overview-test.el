@@ -649,10 +649,12 @@ since when a CLI waits: the name is longer."
     (should (string-match-p "proposal .* a  " (gemini-companion-overview-test-here)))
     ;; Just drawn, it is not accepted.
     (gemini-companion-overview-test-keys "g")
-    (let ((gemini-companion-guard--recent-seconds 1000))
-      (should (string-search "has just appeared"
-                             (gemini-companion-test-refusal
-                               (gemini-companion-overview-accept)))))
+    (cl-letf (((symbol-function 'gemini-companion-overview-page-displayed-p) #'ignore))
+      (dolist (command '(gemini-companion-overview-accept
+                         gemini-companion-overview-reject))
+        (should (string-search "has just appeared"
+                               (gemini-companion-test-refusal
+                                 (funcall command))))))
     ;; Another text than the one that was drawn is not accepted.
     (with-current-buffer (gemini-companion-edit-proposal-buffer
                           (car (gemini-companion-edits-open)))
@@ -676,7 +678,7 @@ since when a CLI waits: the name is longer."
     (gemini-companion-test-open "b" "C\n" 2 (gemini-companion-test-session "s2" 2))
     (gemini-companion-list)
     (gemini-companion-overview-test-go-to "proposal .* a  ")
-    (let ((gemini-companion-guard--recent-seconds 1000))
+    (cl-letf (((symbol-function 'gemini-companion-overview-page-displayed-p) #'ignore))
       (gemini-companion-test-open "a" "uno\n2\n3\n" 3 session)
       (dolist (problem '("Proposal has changed" "Proposal has just appeared"))
         (should (string-search problem
@@ -697,8 +699,7 @@ since when a CLI waits: the name is longer."
       (pcase-dolist (`(,command . ,error)
                      '((gemini-companion-overview-accept . "k keeps it")
                        (gemini-companion-overview-reject . "u undoes it")
-                       (gemini-companion-overview-exclude . "u undoes it")
-                       (gemini-companion-overview-switch-view . "No proposal")))
+                       (gemini-companion-overview-exclude . "u undoes it")))
         (should (string-search error (gemini-companion-test-refusal
                                        (funcall command))))))
     (should (= 3 (gemini-companion-test-left)))))
@@ -745,6 +746,7 @@ since when a CLI waits: the name is longer."
                  (lambda (_session text ended)
                    (push text reasons)
                    (funcall ended 'sent))))
+        (run-hook-with-args 'pre-redisplay-functions (selected-window))
         (gemini-companion-overview-test-keys "r"))
       (should (equal '((1 . rejected)) outcomes))
       (should (string-match-p "a:2.*\\(\n.*\\)*Too long" (car reasons)))
@@ -923,7 +925,7 @@ since when a CLI waits: the name is longer."
                        (gemini-companion-overview--header))))))
       (gemini-companion-overview-test-go-to "\\+C")
       (should (string-prefix-p
-               " b 1 of 1   a accept  r reject  x exclude  c comment  e edit  v view"
+               " b 1 of 1   a accept  r reject  x exclude  c comment  e edit  RET review"
                (funcall header 120)))
       (should (string-suffix-p "  ? keys" (funcall header 40)))
       (should (<= (length (funcall header 40)) 40))
@@ -1031,21 +1033,25 @@ since when a CLI waits: the name is longer."
         (gemini-companion-overview-test-rows "proposal"))
       (should (equal windows (gemini-companion-test-window-names)))
       (should (eq 'pending (gemini-companion-edit-status edit)))
-      ;; Elsewhere, the next one appears.
+      ;; It has appeared; elsewhere, the next one appears.
       (gemini-companion-quit-window)
-      (gemini-companion-arrival--windows-changed nil)
+      (setq edit (gemini-companion-test-open "b" "2\n" 2))
       (gemini-companion-test-eventually
-        (eq 'shown (gemini-companion-edit-status edit))))
+        (eq 'shown (gemini-companion-edit-status edit)))
+      (should (= 1 (seq-count #'gemini-companion-edit-view
+                              (gemini-companion-edits-open)))))
     (gemini-companion-part-stop 'overview)))
 
 (ert-deftest gemini-companion-overview-goes-to-the-row-of-the-review ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
     (setq gemini-companion-review-arrival 'notify)
     (gemini-companion-test-open "a" "2\n" 1)
-    (gemini-companion-arrival-view (gemini-companion-test-open "b" "2\n" 2))
+    (gemini-companion-arrival-view (gemini-companion-test-open "b" "2\n" 2) 'requested)
     (gemini-companion-test-call #'gemini-companion-list)
     (should (equal "*gemini*" (buffer-name (window-buffer))))
-    (should (string-match-p "shown .* b  " (gemini-companion-overview-test-here)))
+    (should (string-match-p "proposal .* b  " (gemini-companion-overview-test-here)))
+    ;; Its review begins again there.
+    (should-not (gemini-companion-edit-shown))
     (gemini-companion-part-stop 'overview)))
 
 ;;;; Others
@@ -1130,8 +1136,7 @@ since when a CLI waits: the name is longer."
 
 (ert-deftest gemini-companion-overview-shows-one-review-and-the-other-waits-again ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
-    (let ((gemini-companion-arrival-pause 0)
-          (states (lambda ()
+    (let ((states (lambda ()
                     (mapcar #'gemini-companion-edit-status
                             (gemini-companion-edits-open))))
           (second nil))
@@ -1364,7 +1369,6 @@ Questions are answered by no."
                ("x" (proposal) "No hunk here") ("x" (asks) "No proposal here")
                ("x" (cli turn) "No proposal here")
                ("x" (file change kept undone) "u undoes it")
-               ("v" (asks cli turn file change) "No proposal here")
                ("RET C-o" (cli) "does not run in a terminal of this Emacs")
                ("C-o" (turn) "does not run in a terminal of this Emacs")
                ("e" (asks cli turn) "No file here")

@@ -4,117 +4,61 @@
 
 ;;; Code:
 
+(require 'gemini-companion-overview)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
 
-(ert-deftest gemini-companion-arrival-leaves-a-search-selected ()
+(ert-deftest gemini-companion-arrival-waits-for-the-end-of-a-search-or-region ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (let ((gemini-companion-review-arrival 'now)
-          (gemini-companion-review-focus t)
-          (buffer (window-buffer)))
-      (dolist (isearch-mode '(t nil))
-        (let ((diff (gemini-companion-test-arrive "a" "new\n")))
-          (gemini-companion-test-eventually (gemini-companion-edit-view diff))
-          (should (eq isearch-mode (eq buffer (window-buffer))))
-          (gemini-companion-edit-reject diff))))))
-
-(ert-deftest gemini-companion-arrival-selects-no-review-of-a-later-prompt ()
-  (dolist (seconds '(0 3600))
-    (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
-      (let ((first (gemini-companion-test-show "a" "new\n")))
-        (gemini-companion-test-accept-inside first)
-        (let* ((time (+ seconds (float-time)))
-               (second (cl-letf (((symbol-function 'float-time)
-                                  (lambda (&rest _) time)))
-                         (prog1 (gemini-companion-test-open
-                                 "b" "new\n" 2
-                                 (gemini-companion-edit-session first))
-                           (gemini-companion-test-wait
-                            (lambda () (gemini-companion-edit-shown)))))))
-          (should (eq 'shown (gemini-companion-edit-status second)))
-          (should (eq (= 3600 seconds)
-                      (null (buffer-local-value 'gemini-companion-edit-here
-                                                (window-buffer))))))))))
-
-(ert-deftest gemini-companion-arrival-awaits-the-next-edit-until-the-turn-ends ()
-  (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (let ((gemini-companion-arrival-pause 0)
-          (session (gemini-companion-test-session "one"))
-          diff)
-      (gemini-companion-part-start 'state)
-      (gemini-companion-server-receive 'sessions-update (list session))
-      (gemini-companion-state-report session 'prompt "Do it")
-      (setq diff (gemini-companion-test-show "a" "new\n"))
-      (gemini-companion-test-accept-inside diff)
+    (let ((diff (gemini-companion-test-open "a" "new\n")))
+      (let ((isearch-mode t))
+        (gemini-companion-arrival--tick)
+        (should-not (gemini-companion-edit-view diff)))
+      (with-current-buffer (window-buffer)
+        (insert "text")
+        (let ((transient-mark-mode t))
+          (push-mark (point-min) t t)
+          (gemini-companion-arrival--tick)
+          (should-not (gemini-companion-edit-view diff))
+          (deactivate-mark)))
+      (gemini-companion-arrival--tick)
       (should (gemini-companion-edit-view diff))
-      (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
-        (pcase-dolist (`(,width . ,end) '((60 . "edit") (100 . "closes this")))
-          (should (string-suffix-p
-                   end (with-current-buffer (gemini-companion-review-main-buffer
-                                             diff)
-                         (gemini-companion-test-header-text width))))))
-      ;; The CLI exits.
-      (gemini-companion-server-receive 'sessions-update nil)
-      (gemini-companion-test-eventually
-        (null (gemini-companion-edit-view diff)))
-      (gemini-companion-part-stop 'session)
-      (gemini-companion-part-stop 'state))))
+      (should-not (gemini-companion-view-requested (gemini-companion-edit-view diff))))))
 
-(ert-deftest gemini-companion-arrival-awaits-an-edit-later-than-its-question ()
-  (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (let* ((diff (gemini-companion-test-show "a" "new\n"))
-           (session (gemini-companion-edit-session diff))
-           since)
-      (gemini-companion-server-receive 'sessions-update (list session))
-      (setf (gemini-companion-session-turn session) (gemini-companion-edit-turn diff))
-      (gemini-companion-test-accept-inside diff)
-      ;; It asks now, however slow the machine is.
-      (setq since (+ 1000 (float-time)))
-      (cl-letf (((symbol-function 'gemini-companion-session-state)
-                 (lambda (&rest _) 'waiting))
-                ((symbol-function 'gemini-companion-session-state-since)
-                 (lambda (_) since)))
-        (gemini-companion-test-run-timers)
-        (should (gemini-companion-edit-view diff))
-        ;; It is a question in the terminal.
-        (setq since (float-time))
-        (gemini-companion-test-eventually
-          (null (gemini-companion-edit-view diff))))
-      (gemini-companion-part-stop 'session))))
-
-(ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click-or-the-list ()
-  (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (let ((diff (gemini-companion-test-show "a" "new\n")))
-      (gemini-companion-test-accept-inside diff)
-      ;; A click counts as a key.
-      (cl-letf ((num-input-keys (1+ num-input-keys))
-                ((symbol-function 'current-idle-time)
-                 (lambda () (seconds-to-time 2))))
-        (let ((last-nonmenu-event `(down-mouse-1 (,(selected-window) mode-line)))
-              (this-command #'mouse-drag-mode-line)
-              (overriding-terminal-local-map '(keymap))
-              (track-mouse t))
-          (run-hooks 'pre-command-hook)
-          (should (eq #'mouse-drag-mode-line this-command))
-          ;; A drag goes on while timers run.
-          (gemini-companion-test-run-timers)
-          (should (equal (list diff) (gemini-companion-edits-ending))))
-        (gemini-companion-test-eventually
-          (null (gemini-companion-edits-ending))))
-      (gemini-companion-test-accept-inside (gemini-companion-test-show "a" "2\n"))
-      (execute-kbd-macro "l")
-      (gemini-companion-test-eventually (null (gemini-companion-edits-ending)))
+(ert-deftest gemini-companion-arrival-answers-end-where-no-letter-is-text ()
+  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
+    (setq gemini-companion-review-arrival 'notify)
+    (let ((layout (gemini-companion-test-layout))
+          (first (gemini-companion-test-open "a" "new\n"))
+          (second (gemini-companion-test-open "b" "new\n" 2)))
+      (gemini-companion-arrival-view first 'requested)
+      (gemini-companion-test-accept-inside first)
+      ;; The next one has the windows.
+      (should (gemini-companion-edit-view second))
+      (should-not (gemini-companion-view-drawn (gemini-companion-edit-view second)))
+      (gemini-companion-test-accept-inside second)
+      (should-not (gemini-companion-edits-ending))
+      ;; The turn goes on.
       (should (equal "*gemini*" (buffer-name (window-buffer))))
-      (kill-buffer "*gemini*"))))
+      (setf (gemini-companion-turn-ended (gemini-companion-edit-turn second))
+            (float-time))
+      ;; The user may be about to type the next answer.
+      (gemini-companion-overview--end-awaiting)
+      (should (equal "*gemini*" (buffer-name (window-buffer))))
+      (cl-letf (((symbol-function 'gemini-companion-idle-user-p) #'always)
+                ((symbol-function 'current-idle-time) (lambda () 3)))
+        (gemini-companion-overview--end-awaiting))
+      (should (equal layout (gemini-companion-test-layout)))
+      (gemini-companion-part-stop 'overview))))
 
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
-  (dolist (gemini-companion-review-view '(ediff diff))
+  (dolist (gemini-companion-review-view '(ediff))
     (pcase-dolist
         (`(,shown . ,hooks)
          '((t after-change-major-mode-hook change-major-mode-after-body-hook
               prog-mode-hook emacs-lisp-mode-hook special-mode-hook
               font-lock-mode-hook window-configuration-change-hook
-              kill-buffer-query-functions gemini-companion-unified-mode-hook
+              kill-buffer-query-functions
               gemini-companion-review-mode-hook gemini-companion-edit-functions
               gemini-companion-edit-opened-functions
               gemini-companion-edit-closed-functions)

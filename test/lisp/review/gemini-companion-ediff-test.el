@@ -66,9 +66,7 @@
                      '((ediff "*Ediff Control Panel*")
                        (ediff "*gemini original: a*")
                        (ediff "*gemini proposal: a*")
-                       (diff "*gemini diff: a*")
-                       (ediff "*gemini proposal: a*" . t)
-                       (diff "*gemini diff: a*" . t)))
+                       (ediff "*gemini proposal: a*" . t)))
         (setq outcomes nil)
         (let ((edit (gemini-companion-test-show "a" "new\n")))
           (when ended
@@ -82,27 +80,32 @@
   (let ((long (make-string 5000 ?x))
         (warning "#!/bin/sh\necho Warnung >&2; diff \"$@\" | sed s/No/Kein/"))
     (pcase-dolist (`(,old ,new ,buffer) `(("old" "new" "*Ediff Control Panel*")
-                                          ("old" ,long "*gemini diff: a*")
-                                          (,long "new" "*gemini diff: a*")))
+                                          ("old" ,long "*gemini proposal: a*")
+                                          (,long "new" "*gemini proposal: a*")))
       (gemini-companion-test-with-reviews `(("a" ,old) ("diff" ,warning))
         (set-file-modes "diff" #o700)
         (let ((diff-command (expand-file-name "diff")))
           (gemini-companion-test-show "a" new))
-        (should (get-buffer-window buffer))))))
+        (should (equal buffer (buffer-name (window-buffer))))))))
 
-(ert-deftest gemini-companion-ediff-leaves-the-texts-without-room ()
-  (pcase-dolist (`(,rows . ,side) '((20) (45 (side . left))))
+(ert-deftest gemini-companion-ediff-is-side-by-side-where-there-is-room ()
+  (pcase-dolist (`(,columns ,rows . ,buffers)
+                 '((160 45 "*gemini original: a*" "*gemini proposal: a*"
+                        "*Ediff Control Panel*")
+                   (100 30 "*gemini original: a*" "*gemini proposal: a*"
+                        "*Ediff Control Panel*")
+                   ;; One text.
+                   (160 19 "*gemini proposal: a*")))
     (gemini-companion-test-with-reviews '(("a" "old\n"))
       (unwind-protect
-          ;; Font Lock mode does not turn on in a batch job.
-          (let ((noninteractive nil))
-            (set-frame-size nil 160 rows)
-            (when side
-              (display-buffer-in-side-window (messages-buffer) side))
-            (gemini-companion-test-arrive "a" "new\n")
-            (should (get-buffer-window "*gemini diff: a*"))
-            (with-current-buffer "*gemini proposal: a*"
-              (should-not (or line-prefix wrap-prefix face-remapping-alist))))
+          (progn
+            (set-frame-size nil columns rows)
+            (gemini-companion-test-show "a" "new\n")
+            (should (equal buffers (gemini-companion-test-window-names)))
+            (should (eq (= 160 columns)
+                        (= (window-top-line (frame-first-window))
+                           (window-top-line
+                            (get-buffer-window "*gemini proposal: a*"))))))
         (set-frame-size nil 160 45)))))
 
 (ert-deftest gemini-companion-ediff-moves-without-a-message ()
@@ -146,8 +149,7 @@
 (ert-deftest gemini-companion-ediff-excludes-what-it-shows-in-narrowed-texts ()
   (pcase-dolist
       (`(,buffer . ,compare)
-       '(("*gemini diff: a*" . gemini-companion-review-switch-view)
-         ("*Ediff Control Panel*" . gemini-companion-ediff-compare-again)
+       '(("*Ediff Control Panel*" . gemini-companion-ediff-compare-again)
          ;; It is no key of the panel.
          ("*Ediff Control Panel*" . ediff-update-diffs)
          ("*gemini proposal: a*" . newline)))
@@ -157,8 +159,6 @@
           (let ((diff (gemini-companion-test-show
                        "a" "one\n2\n3\nfour\n5\n6\nseven\n"))
                 text)
-            (when (eq compare #'gemini-companion-review-switch-view)
-              (gemini-companion-test-call compare))
             (with-current-buffer side
               (goto-char (point-min))
               (search-forward "3\n")
@@ -215,14 +215,11 @@
            (layout (gemini-companion-test-layout)))
       (should (memq 'ediff-startup-hook hooks))
       (unwind-protect
-          (let (diff)
+          (progn
             (dolist (hook hooks)
               (set-default hook (list (lambda () (push hook ran)))))
-            (setq diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
+            (gemini-companion-test-show "a" "one\n2\nthree\n")
             (gemini-companion-test-call #'gemini-companion-review-next-hunk)
-            (dotimes (_ 2)
-              (with-current-buffer (gemini-companion-review-main-buffer diff)
-                (gemini-companion-review-switch-view)))
             (gemini-companion-edit-accept)
             (should-not ran)
             (should (equal '((1 accepted "one\n2\nthree\n")) outcomes))
@@ -235,8 +232,12 @@
     (apply #'ediff-buffers (mapcar #'find-file-noselect '("x" "y")))
     (execute-kbd-macro "n")
     (let ((windows (gemini-companion-test-window-names)))
-      (gemini-companion-test-show "a" "one\n2\nthree\n")
+      (setf (gemini-companion-view-drawn
+             (gemini-companion-edit-view
+              (gemini-companion-test-show "a" "one\n2\nthree\n")))
+            t)
       (execute-kbd-macro (kbd "n x C-c C-c"))
+      (gemini-companion-quit-window)
       (should (equal '((1 accepted "one\n2\n3\n")) outcomes))
       (gemini-companion-test-eventually
         (equal windows (gemini-companion-test-window-names))))

@@ -7,18 +7,19 @@
 (require 'gemini-companion-last-proposal)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review)
+(require 'gemini-companion-row)
 (require 'gemini-companion-test-helper)
-(require 'gemini-companion-unified)
+(require 'gemini-companion-overview)
 
 (defvar gemini-companion-test-show-function nil
   "Function that shows an edit in place of a review, or nil.
 Its arguments are those of `gemini-companion-view-show'.")
 
 (cl-defmethod gemini-companion-view-show
-  :around ((edit gemini-companion-edit) select)
+  :around ((edit gemini-companion-edit) requested)
   "Show EDIT by `gemini-companion-test-show-function', if that is non-nil."
   (if gemini-companion-test-show-function
-      (funcall gemini-companion-test-show-function edit select)
+      (funcall gemini-companion-test-show-function edit requested)
     (cl-call-next-method)))
 
 (defmacro gemini-companion-test-with-diffs (files start stop &rest body)
@@ -152,8 +153,8 @@ For ID and SESSION see `gemini-companion-test-open'."
            (gemini-companion-part-stop 'state))
        ,@body)))
 
-;; Of a size at which reviews are in Ediff; before the first redisplay, a size
-;; does not last.
+;; Of a size for two texts side by side; before the first redisplay, a size does not
+;; last.
 (sit-for 0.01)
 (set-frame-size nil 160 45)
 
@@ -177,19 +178,13 @@ For ID and SESSION see `gemini-companion-test-open'."
 (defun gemini-companion-test-arrive (file text &optional id session)
   "Propose TEXT for FILE and return the diff when it is shown.
 For ID and SESSION see `gemini-companion-test-open'."
+  ;; After an answer, the overview awaits more.
+  (when (get-buffer "*gemini*")
+    (quit-windows-on "*gemini*" 'kill))
   (let ((diff (gemini-companion-test-open file text id session)))
     (gemini-companion-test-eventually
       (eq 'shown (gemini-companion-edit-status diff)))
     diff))
-
-(defmacro gemini-companion-test-in-each-view (files &rest body)
-  "Evaluate BODY with reviews as Ediff, and again as a unified diff.
-It is run in a directory with FILES, and `view' is the kind of view."
-  (declare (indent 1) (debug t))
-  `(dolist (view '(ediff diff))
-     (ert-info ((symbol-name view))
-       (let ((gemini-companion-review-view view))
-         (gemini-companion-test-with-reviews ,files ,@body)))))
 
 (defun gemini-companion-test-call (command)
   "Call COMMAND, a function, in the buffer of the selected window."
@@ -241,7 +236,7 @@ excluded or it was edited, and with NUMBERS those of the line."
 (defun gemini-companion-test-show (file text)
   "Propose TEXT for FILE, and return the diff when its review is selected."
   (let ((diff (gemini-companion-test-arrive file text)))
-    (gemini-companion-arrival-view diff)
+    (gemini-companion-arrival-view diff 'requested)
     diff))
 
 (defun gemini-companion-test-accept-inside (diff)

@@ -4,19 +4,17 @@
 
 ;;; Code:
 
-(require 'gemini-companion-hunk)
-(require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-unified-test-helper)
 
-(ert-deftest gemini-companion-unified-folds-what-is-a-screen-away ()
-  (gemini-companion-unified-test-with
+(ert-deftest gemini-companion-unified-draw-folds-what-is-a-screen-away ()
+  (gemini-companion-test-with-reviews
       `(("a" ,(string-join (gemini-companion-unified-test-lines 1 500) "\n")))
     (let* ((lines (lambda (first last)
                     (gemini-companion-unified-test-lines first last " ")))
            (screen (frame-height))
            (last (+ 200 screen)))
-      (gemini-companion-test-show
+      (gemini-companion-unified-test-draw
        "a" (replace-regexp-in-string "^200$" "hundred"
                                      (gemini-companion-test-file-text "a")))
       (with-current-buffer (window-buffer)
@@ -29,32 +27,22 @@
                        (gemini-companion-test-diff)))
         (let ((folded (buffer-string)))
           (goto-char (point-min))
-          (gemini-companion-unified-toggle-fold)
+          (gemini-companion-unified-draw-toggle-fold)
           (should (equal (funcall lines 1 199)
                          (seq-take (gemini-companion-test-diff) 199)))
-          (gemini-companion-unified-toggle-fold)
+          (gemini-companion-unified-draw-toggle-fold)
           (should (equal-including-properties
                    (substring-no-properties folded)
                    (buffer-substring-no-properties (point-min) (point-max))))
-          (should-not (buffer-modified-p))))
-      ;; To a line before a fold, and to the fold that a line is in.
-      (pcase-dolist (`(,line . ,shown) `((,last . ,(format "%d$" last))
-                                         (,(1+ last) . "[.]\\{3\\}")))
-        (set-buffer (window-buffer))
-        (gemini-companion-review-edit)
-        (set-buffer (window-buffer))
-        (goto-char (gemini-companion-hunk-line line))
-        (gemini-companion-review-edit)
-        (set-buffer (window-buffer))
-        (should (looking-at-p shown))))))
+          (should-not (buffer-modified-p)))))))
 
-(ert-deftest gemini-companion-unified-marks-the-words-of-a-line-that-is-like-it ()
-  (gemini-companion-unified-test-with
+(ert-deftest gemini-companion-unified-draw-marks-the-words-of-a-line-that-is-like-it ()
+  (gemini-companion-test-with-reviews
       '(("a.el" "(hello-world \"name\" 1)\nnothing like it\n\n    call you\n
 is for all of one word\n"))
     ;; Font Lock mode does not turn on in a batch job.
     (let ((noninteractive nil))
-      (gemini-companion-test-show
+      (gemini-companion-unified-test-draw
        "a.el" (concat "(hello-world \"title\" 1)\nother words altogether, "
                       "really\n\n    ;; who\n    call me!\n
 is for all of a whole new line of other text\n")))
@@ -74,7 +62,7 @@ is for all of a whole new line of other text\n")))
             (goto-char end)))
         (should (equal '("me!" "you" "title" "name") words))))))
 
-(ert-deftest gemini-companion-unified-shows-the-changes-in-a-long-line ()
+(ert-deftest gemini-companion-unified-draw-shows-the-changes-in-a-long-line ()
   (let* ((json (lambda (one two)
                  (concat (make-string 2000 ?a) " " one " " (make-string 600000 ?b)
                          " " two " " (make-string 2000 ?c))))
@@ -85,9 +73,9 @@ is for all of a whole new line of other text\n")))
          (long (concat (make-string 60000 ?x) "\n"))
          (between (mapconcat (lambda (_) "same\n") (number-sequence 1 100) ""))
          (tail (concat between long)))
-    (gemini-companion-unified-test-with
+    (gemini-companion-test-with-reviews
         `(("a" ,(concat (funcall json "1" "two") "\n" tail)))
-      (gemini-companion-test-show
+      (gemini-companion-unified-test-draw
        "a" (concat (funcall json "10" "2") "\n" tail
                    (string-replace "x" "y" long)))
       (with-current-buffer (window-buffer)
@@ -98,29 +86,13 @@ is for all of a whole new line of other text\n")))
                                      "... 50000 more characters"))
                        (seq-remove (lambda (line)
                                      (string-match-p "same\\|fold\\|unchanged" line))
-                                   (gemini-companion-test-diff))))
-        (should (string-search "hunk 1 of 2" (gemini-companion-test-header)))
-        ;; To each change, to the second hunk, and back.
-        (dolist (place '(("n" . "10") ("n" . "2") ("n" . "yyy") ("p" . "2")))
-          (call-interactively (key-binding (car place)))
-          (should (looking-at-p (regexp-quote (cdr place)))))
-        ;; To the same character of the proposal.
-        (gemini-companion-review-edit)
-        (with-current-buffer (window-buffer)
-          (goto-char (window-point))
-          (should (equal "*gemini proposal: a*" (buffer-name)))
-          (should (looking-at-p "2 c"))
-          (gemini-companion-review-edit))
-        (gemini-companion-review-previous-hunk)
-        (should (looking-at-p "[.]\\{3\\}aa"))
-        (gemini-companion-review-next-hunk 3)
-        (should (string-search "hunk 2 of 2" (gemini-companion-test-header)))))))
+                                   (gemini-companion-test-diff))))))))
 
-(ert-deftest gemini-companion-unified-says-how-much-of-a-huge-line-it-omits ()
+(ert-deftest gemini-companion-unified-draw-says-how-much-of-a-huge-line-it-omits ()
   (let ((rest (concat " " (make-string 2100000 ?b) " "))
         (end (make-string 2200000 ?c)))
-    (gemini-companion-unified-test-with `(("a" ,(concat "1" rest "2 " end)))
-      (gemini-companion-test-show "a" (concat "10" rest "3 " end))
+    (gemini-companion-test-with-reviews `(("a" ,(concat "1" rest "2 " end)))
+      (gemini-companion-unified-test-draw "a" (concat "10" rest "3 " end))
       (with-current-buffer (window-buffer)
         (goto-char (point-min))
         (dolist (shown '("1 b+[.]+ 4290005 more" "10 b+[.]+ 4290006 more"))
@@ -134,12 +106,12 @@ is for all of a whole new line of other text\n")))
               (lambda (beg end &rest _)
                 (put-text-property beg end 'font-lock-face 'bold-italic))))
 
-(ert-deftest gemini-companion-unified-has-the-colors-of-any-mode ()
+(ert-deftest gemini-companion-unified-draw-has-the-colors-of-any-mode ()
   (let ((auto-mode-alist '(("a" . gemini-companion-unified-test-mode))))
-    (gemini-companion-unified-test-with '(("a" "old\n"))
+    (gemini-companion-test-with-reviews '(("a" "old\n"))
       ;; Font Lock mode does not turn on in a batch job.
       (let ((noninteractive nil))
-        (gemini-companion-test-show "a" "new\n"))
+        (gemini-companion-unified-test-draw "a" "new\n"))
       (with-current-buffer (window-buffer)
         (let ((faces (ensure-list (get-text-property (point-min) 'face))))
           (should (memq 'gemini-companion-removed faces))

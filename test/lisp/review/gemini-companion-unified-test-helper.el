@@ -4,13 +4,32 @@
 
 ;;; Code:
 
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-page)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-unified-draw)
 
-(defmacro gemini-companion-unified-test-with (files &rest body)
-  "Show proposals as unified diffs while BODY is run in a directory with FILES."
-  (declare (indent 1) (debug t))
-  `(let ((gemini-companion-review-view 'diff))
-     (gemini-companion-test-with-reviews ,files ,@body)))
+(defun gemini-companion-unified-test-draw (file text)
+  "Propose TEXT for FILE, and show its diff, with point at its first change."
+  (setq gemini-companion-review-arrival 'notify)
+  (let ((edit (gemini-companion-test-open file text)))
+    (switch-to-buffer "*drawn*")
+    (special-mode)
+    (gemini-companion-page-set-up
+     (lambda ()
+       (let ((unfolded gemini-companion-unified-draw-unfolded)
+             (hunks (gemini-companion-edit-hunks edit)))
+         (gemini-companion-page-replace
+          (with-temp-buffer
+            (gemini-companion-unified-draw-insert
+             edit (gemini-companion-edit-texts-original edit)
+             (gemini-companion-edit-proposal-buffer edit) hunks unfolded
+             (frame-height))
+            (buffer-string)))))
+     nil)
+    (gemini-companion-page-refresh)
+    (goto-char (text-property-not-all (point-min) (point-max)
+                                      'gemini-companion-change nil))))
 
 (defun gemini-companion-unified-test-lines (first last &optional prefix)
   "Return the numbers from FIRST to LAST as texts, with PREFIX before each."

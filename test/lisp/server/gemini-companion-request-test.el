@@ -256,7 +256,7 @@ M-x gemini-companion-review shows it")
     (should (equal '((appear . "lunch")) gemini-companion-request-test-shown))))
 
 (ert-deftest gemini-companion-request-is-not-the-successor-of-an-edit ()
-  (let ((gemini-companion-review-view 'diff))
+  (let ((gemini-companion-review-view 'ediff))
     (gemini-companion-request-test-with
       (let (edit)
         (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
@@ -267,6 +267,9 @@ M-x gemini-companion-review shows it")
         (gemini-companion-test-run-timers)
         ;; No call appears beside a review.
         (should-not gemini-companion-request-test-shown)
+        ;; The windows are those of before.
+        (setf (gemini-companion-turn-ended (gemini-companion-edit-turn edit))
+              (float-time))
         (let ((real-this-command #'gemini-companion-edit-accept))
           (gemini-companion-edit-accept edit))
         (should-not gemini-companion-request-test-shown)

@@ -97,19 +97,10 @@ Drop those that do not consist of whole lines as before."
 
 ;;;; What is shown
 
-(defun gemini-companion-hunk-test-shown ()
-  "Return the lines to be written by the unified diff in this buffer."
-  (delq nil (mapcar (lambda (line)
-                      (and (string-match "\\`\\(?:[ +]\\|\\*[+ ]\\|x-\\)" line)
-                           (substring line (match-end 0))))
-                    (gemini-companion-test-diff))))
-
 (defun gemini-companion-hunk-test-compare (diff)
   "Compare DIFF again in its view, and in the model."
   (with-current-buffer (gemini-companion-review-main-buffer diff)
-    (if (derived-mode-p 'gemini-companion-unified-mode)
-        (revert-buffer)
-      (call-interactively (key-binding "g"))))
+    (gemini-companion-ediff-compare-again))
   (gemini-companion-hunk-test-compared
    (gemini-companion-edit-hunks diff)
    (gemini-companion-test-file-text (gemini-companion-edit-file diff))))
@@ -125,25 +116,14 @@ The hunks were just compared."
                        (gemini-companion-hunk-counts-excluded counts)
                      0)))
     (with-current-buffer buffer
-      (if (derived-mode-p 'gemini-companion-unified-mode)
-          (when (gemini-companion-edit-hunks diff)
-            (save-excursion
-              (while (when-let* ((fold (text-property-not-all
-                                        (point-min) (point-max)
-                                        'gemini-companion-fold nil)))
-                       (goto-char fold)
-                       (gemini-companion-unified-toggle-fold)
-                       t)))
-            (should (equal (gemini-companion-text-lines text)
-                           (gemini-companion-hunk-test-shown))))
-        (let ((excluded 0))
+      (let ((excluded 0))
           (dotimes (n ediff-number-of-differences)
             (ediff-jump-to-difference (1+ n))
             (when (string-search "excluded" (buffer-string))
               (should (gemini-companion-review-excluded-p))
               (setq excluded (1+ excluded))))
           (should (equal (length gemini-companion-hunk-test-marks)
-                         excluded)))))))
+                         excluded))))))
 
 ;;;; The walk
 
@@ -181,11 +161,7 @@ The hunks were just compared."
   "Go somewhere in the view of DIFF."
   (let ((n (random 6)))
     (set-buffer (gemini-companion-review-main-buffer diff))
-    (cond ((derived-mode-p 'gemini-companion-unified-mode)
-           (goto-char (point-min))
-           (dotimes (_ n)
-             (ignore-error user-error (gemini-companion-review-next-hunk))))
-          ((zerop n)
+    (cond ((zerop n)
            (set-buffer (gemini-companion-edit-proposal-buffer diff))
            (goto-char (1+ (random (1+ (buffer-size))))))
           (t (ignore-errors (ediff-jump-to-difference n))))))
@@ -223,7 +199,7 @@ One hunk must change, the one at point."
 (defun gemini-companion-hunk-test-step (diff file)
   "Do something at random in the review of DIFF, of FILE; return what was done."
   (let* ((length (length gemini-companion-hunk-test-text))
-         (step (seq-random-elt '(toggle toggle toggle edit edit undo switch
+         (step (seq-random-elt '(toggle toggle toggle edit edit undo compare
                                         compare file))))
     (pcase step
       ('toggle (list step (gemini-companion-hunk-test-toggle diff)))
@@ -253,17 +229,13 @@ One hunk must change, the one at point."
            (gemini-companion-hunk-test-compare diff)
            (list step text))))
       (_
-       (when (eq step 'switch)
-         (with-current-buffer (gemini-companion-review-main-buffer diff)
-           (gemini-companion-review-switch-view)))
        (gemini-companion-hunk-test-compare diff)
        step))))
 
 (defun gemini-companion-hunk-test-walk (old new)
   "Go at random through a review of an edit from OLD to NEW."
   (gemini-companion-test-with-reviews `(("a" ,old))
-    (let* ((gemini-companion-review-view (seq-random-elt '(ediff diff)))
-           (diff (gemini-companion-test-show "a" new))
+    (let* ((diff (gemini-companion-test-show "a" new))
            (gemini-companion-hunk-test-text new)
            (gemini-companion-hunk-test-marks nil)
            steps)
@@ -280,7 +252,7 @@ One hunk must change, the one at point."
                            (gemini-companion-edit-text diff)))
             ;; An edit need not be followed by a comparison.
             (when (memq (or (car-safe (car steps)) (car steps))
-                        '(compare switch file))
+                        '(compare file))
               (gemini-companion-hunk-test-check diff))))))))
 
 (ert-deftest gemini-companion-hunk-excluded-ones-count-without-their-lines ()

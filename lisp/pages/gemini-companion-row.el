@@ -1,0 +1,50 @@
+;;; gemini-companion-row.el --- A proposal is a row of the overview  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A proposal is displayed by its row in the overview; its review begins there, by the
+;; command `gemini-companion-review', or by itself where the user waits for it.  This
+;; file is loaded with the mode, and loads the overview when that is needed.
+
+;;; Code:
+
+(require 'gemini-companion-arrival)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-request)
+(require 'gemini-companion-review)
+
+(autoload 'gemini-companion-overview-appear "gemini-companion-overview")
+(autoload 'gemini-companion-overview-await "gemini-companion-overview")
+(autoload 'gemini-companion-overview-follow "gemini-companion-overview")
+(autoload 'gemini-companion-overview-show "gemini-companion-overview")
+
+(cl-defmethod gemini-companion-request-show ((edit gemini-companion-edit))
+  "Begin or select the review of EDIT, or go to its row, as the user prefers."
+  (if (or (gemini-companion-edit-view edit)
+          (eq 'ediff gemini-companion-review-view))
+      (gemini-companion-arrival-view edit 'requested)
+    (gemini-companion-overview-show edit)))
+
+(cl-defmethod gemini-companion-request-appear ((edit gemini-companion-edit))
+  "Begin the review of EDIT if the user waits for it; else display its row.
+If there are no reviews, only report that."
+  (if (or (null gemini-companion-review-view)
+          (gemini-companion-arrival-begins-p edit))
+      (gemini-companion-arrival-view edit nil)
+    (setf (gemini-companion-edit-appeared edit) t)
+    (gemini-companion-overview-appear edit)
+    (gemini-companion-arrival-announce edit)))
+
+(cl-defmethod gemini-companion-request-await ((edit gemini-companion-edit))
+  "Select the overview until the turn of EDIT ends."
+  (gemini-companion-overview-await edit))
+
+(cl-defmethod gemini-companion-request-follow ((edit gemini-companion-edit))
+  "Go to the row of EDIT, if the overview was selected after an answer."
+  (gemini-companion-overview-follow edit))
+
+(provide 'gemini-companion-row)
+;;; gemini-companion-row.el ends here

@@ -1,0 +1,76 @@
+;;; gemini-companion-row-test.el --- Tests of a proposal as a row  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-overview)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-row)
+
+(ert-deftest gemini-companion-row-is-displayed-unless-the-user-waits-in-the-terminal ()
+  (dolist (terminal '(nil t))
+    (gemini-companion-test-with-reviews '(("a" "old\n"))
+      (setq gemini-companion-review-arrival 'when-idle)
+      (let* ((process (make-process :name "cli" :command '("cat") :noquery t
+                                    :buffer (get-buffer-create "cli")))
+             (session (gemini-companion-test-session "one" (process-id process)))
+             (buffer (window-buffer)))
+        (unwind-protect
+            (cl-letf (((symbol-function 'gemini-companion-idle-user-p) #'always))
+              (gemini-companion-server-receive 'sessions-update (list session))
+              (when terminal
+                (switch-to-buffer "cli")
+                (setq buffer (current-buffer)))
+              ;; Another window may display the row.
+              (set-window-buffer (split-window) "*scratch*")
+              (let ((diff (gemini-companion-test-open "a" "new\n" 1 session)))
+                (gemini-companion-test-eventually
+                  (not (gemini-companion-request-waits-to-appear-p diff)))
+                (if terminal
+                    (should (equal "*Ediff Control Panel*"
+                                   (buffer-name (window-buffer))))
+                  (should (eq buffer (window-buffer)))
+                  (should-not (gemini-companion-edit-view diff))
+                  (with-current-buffer "*gemini*"
+                    ;; It is unfolded.
+                    (should (string-search "new" (buffer-string)))))
+                (gemini-companion-edit-reject diff)
+                (gemini-companion-test-eventually (not (gemini-companion-edits-ending)))
+                (should (eq buffer (window-buffer)))))
+          (gemini-companion-part-stop 'overview)
+          (gemini-companion-server-receive 'sessions-update nil)
+          (delete-process process)
+          (kill-buffer "cli"))))))
+
+;; The option was set while the CLI was connected.
+(ert-deftest gemini-companion-row-is-none-without-reviews ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (gemini-companion-list)
+    (cl-letf ((gemini-companion-review-view nil)
+              ((symbol-function 'gemini-companion-idle-user-p) #'always))
+      (let ((edit (gemini-companion-test-open "a" "new\n")))
+        (gemini-companion-test-eventually (gemini-companion-edit-problem edit))
+        (should (string-search "No review of" (gemini-companion-edit-problem edit)))
+        (should-not (gemini-companion-edit-appeared edit))))
+    (gemini-companion-part-stop 'overview)))
+
+;; The windows had an Ediff buffer to go back to.
+(ert-deftest gemini-companion-row-quits-to-the-windows-before-its-review ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (setq gemini-companion-review-arrival 'notify)
+    (find-file-noselect "a")
+    (switch-to-buffer "a")
+    (let ((edit (gemini-companion-test-open "a" "new\n"))
+          (layout (gemini-companion-test-layout)))
+      (dotimes (_ 2)
+        (gemini-companion-arrival-view edit 'requested)
+        (gemini-companion-test-call #'gemini-companion-list)
+        (should (equal '("*gemini*" "a") (sort (gemini-companion-test-window-names)
+                                               #'string<))))
+      (gemini-companion-test-call #'quit-window)
+      (should (equal layout (gemini-companion-test-layout)))
+      (gemini-companion-edit-reject edit)
+      (gemini-companion-part-stop 'overview))))
+
+;;; gemini-companion-row-test.el ends here
