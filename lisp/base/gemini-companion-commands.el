@@ -59,43 +59,61 @@ means nil.  Without a method, as before the file is loaded, return nil."
      (";" gemini-companion-comment "Comment on this line" (global)))
     ("Changes"
      ("k" gemini-companion-overview-keep "Keep" (overview)
-      :enable overview-written)
+      :enable overview-written
+      :words ((cli . "keep") (turn . "keep") (file . "keep") (change . "keep")
+              (kept . "not kept")))
      ("u" gemini-companion-overview-undo "Undo (C-u: the whole edit)" (overview)
-      :enable overview-written)
+      :enable overview-written
+      :words ((cli . "undo") (turn . "undo") (file . "undo") (change . "undo")
+              (kept . "undo")))
      ("K" gemini-companion-overview-keep-file "Keep this file (C-u: turn)" (overview)
-      :enable overview-written)
+      :enable overview-written :words ((change . "keep file")))
      ("U" gemini-companion-overview-undo-file "Undo this file (C-u: turn)" (overview)
-      :enable overview-written)
+      :enable overview-written :words ((change . "undo file")))
      ("c" gemini-companion-comment "Comment" (overview)
-      :enable overview-comment)
+      :enable overview-comment
+      :words ((proposal . "comment") (comments . "comment") (cli . "comment")
+              (turn . "comment") (file . "comment") (change . "comment")
+              (kept . "comment") (undone . "comment")))
      ("D" gemini-companion-remove-comments "Remove sent comments" (overview))
      ("M" gemini-companion-overview-merge "Merge what was written since" (overview)
       :enable overview-written))
     ("Waiting"
      ("a" gemini-companion-overview-accept "Accept" (overview)
-      :enable overview-proposal)
+      :enable overview-proposal :first t
+      :words ((proposal . "accept") (proposals . "accept") (waiting . "accept all")
+              (cli . "accept") (turn . "accept")))
      ("r" gemini-companion-overview-reject "Reject" (overview)
-      :enable overview-proposal)
+      :enable overview-proposal :first t
+      :words ((proposal . "reject") (proposals . "reject") (waiting . "reject all")
+              (cli . "reject") (turn . "reject")))
      ("x" gemini-companion-overview-exclude "Exclude this hunk" (overview)
       :enable hunk
-      :on excluded :stay t)
+      :on excluded :stay t :words ((proposal . "exclude")))
      ("e" gemini-companion-overview-edit "Edit the proposal" (overview)
-      :enable overview-file)
+      :enable overview-file :words ((proposal . "edit")))
      ("!" gemini-companion-auto-accept "Auto-accept" (overview)
       :on auto-accept)
      ("%" gemini-companion-set-rule "Rule for this file" (overview)))
     ("Go to"
-     ("RET" gemini-companion-overview-visit "Review or visit" (overview))
+     ("RET" gemini-companion-overview-visit "Review or visit" (overview)
+      :words ((note . "do it") (waiting . "first") (proposal . "review")
+              (request . "show") (cli . "terminal") (turn . "first")
+              (comments . "visit") (file . "visit") (change . "visit")
+              (kept . "visit") (undone . "visit")))
      ("C-o" gemini-companion-overview-display "Show, and stay here" (overview))
-     ("n" gemini-companion-overview-next "Next" (overview) :stay t)
+     ("n" gemini-companion-overview-next "Next" (overview) :stay t
+      :words ((change . "next")))
      ("p" gemini-companion-overview-previous "Previous" (overview) :stay t)
      ("M-n" gemini-companion-overview-next-sibling "Next of this kind" (overview)
-      :stay t)
+      :stay t :words ((cli . "next CLI") (turn . "next turn") (file . "next file")))
      ("M-p" gemini-companion-overview-previous-sibling "Previous of this kind"
       (overview) :stay t)
      ("^" gemini-companion-overview-up "Row above" (overview) :stay t))
     ("Show"
-     ("TAB" gemini-companion-overview-toggle "Unfold or fold" (overview) :stay t)
+     ("TAB" gemini-companion-overview-toggle "Unfold or fold" (overview) :stay t
+      :words ((waiting . "fold") (request . "fold") (proposals . "fold")
+              (cli . "fold") (turn . "fold") (reviewed . "fold") (file . "fold")))
      ("S-TAB" gemini-companion-overview-cycle "Fold or unfold all" (overview) :stay t)
      ("W" gemini-companion-patch "Show as a patch" (overview))
      ("g" revert-buffer "Refresh" (overview))
@@ -200,8 +218,9 @@ is nil is in no menu.  CONTEXTS is a list of symbols, where the key applies:
 `plan'        the plan of a CLI
 `inquiry'     a question of the model
 
-In PLIST, `:header' is the word beside the key in a header line; rows with
-`:first' come first in it.  The transient stays after commands with `:stay'.
+In PLIST, `:header' is the word beside the key in a header line, and `:words'
+an alist from what is at point in the overview to that word; rows with `:first'
+come first.  The transient stays after commands with `:stay'.
 `:enable' and `:on' are names for `gemini-companion-commands-value': the
 command is disabled while the value of `:enable' is nil, and it toggles the
 value of `:on'.")

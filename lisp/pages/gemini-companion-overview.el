@@ -257,65 +257,6 @@ it is a menu of these."
 
 ;;;; Header line
 
-(defconst gemini-companion-overview--words
-  '((note (gemini-companion-overview-visit . "do it"))
-    (waiting (gemini-companion-overview-visit . "first")
-             (gemini-companion-overview-accept . "accept %d")
-             (gemini-companion-overview-reject . "reject %d")
-             (gemini-companion-overview-toggle . "fold"))
-    (proposal (gemini-companion-overview-accept . "accept")
-              (gemini-companion-overview-reject . "reject")
-              (gemini-companion-overview-exclude . "exclude")
-              (gemini-companion-comment . "comment")
-              (gemini-companion-overview-edit . "edit")
-              (gemini-companion-overview-visit . "review"))
-    (request (gemini-companion-overview-visit . "show")
-             (gemini-companion-overview-toggle . "fold"))
-    (proposals (gemini-companion-overview-accept . "accept")
-               (gemini-companion-overview-reject . "reject")
-               (gemini-companion-overview-toggle . "fold"))
-    (cli (gemini-companion-overview-accept . "accept %d")
-         (gemini-companion-overview-reject . "reject %d")
-         (gemini-companion-overview-keep . "keep %d")
-         (gemini-companion-overview-undo . "undo %d")
-         (gemini-companion-overview-visit . "terminal")
-         (gemini-companion-overview-toggle . "fold")
-         (gemini-companion-comment . "comment")
-         (gemini-companion-overview-next-sibling . "next CLI"))
-    (turn (gemini-companion-overview-accept . "accept %d")
-          (gemini-companion-overview-reject . "reject %d")
-          (gemini-companion-overview-keep . "keep %d")
-          (gemini-companion-overview-undo . "undo %d")
-          (gemini-companion-overview-visit . "first")
-          (gemini-companion-overview-toggle . "fold")
-          (gemini-companion-comment . "comment")
-          (gemini-companion-overview-next-sibling . "next turn"))
-    (reviewed (gemini-companion-overview-toggle . "fold"))
-    (comments (gemini-companion-comment . "comment")
-              (gemini-companion-overview-visit . "visit"))
-    (file (gemini-companion-overview-keep . "keep %d")
-          (gemini-companion-overview-undo . "undo %d")
-          (gemini-companion-comment . "comment")
-          (gemini-companion-overview-visit . "visit")
-          (gemini-companion-overview-toggle . "fold")
-          (gemini-companion-overview-next-sibling . "next file"))
-    (change (gemini-companion-overview-keep . "keep")
-            (gemini-companion-overview-undo . "undo")
-            (gemini-companion-comment . "comment")
-            (gemini-companion-overview-next . "next")
-            (gemini-companion-overview-visit . "visit")
-            ((gemini-companion-overview-keep-file gemini-companion-overview-undo-file)
-             . "file"))
-    (kept (gemini-companion-overview-keep . "not kept")
-          (gemini-companion-overview-undo . "undo")
-          (gemini-companion-comment . "comment")
-          (gemini-companion-overview-visit . "visit"))
-    (undone (gemini-companion-comment . "comment")
-            (gemini-companion-overview-visit . "visit")))
-  "Alist from what is at point to the keys in the header line.
-A key is a cons of a command, or a list of commands, and a word, in which %d is
-the number of changes that are left, or of proposals.")
-
 (defun gemini-companion-overview--what ()
   "Return what is at point: a kind of row, or `change', `kept' or `undone'.
 For a request with several edits, return `proposals'."
@@ -331,72 +272,18 @@ For a request with several edits, return `proposals'."
            kind)))))
 
 (defun gemini-companion-overview--header ()
-  "Return the header line: the location of point, and the keys that work there."
-  (let* ((row (gemini-companion-overview-page-row))
-         (what (gemini-companion-overview--what))
-         (help (gemini-companion-header-key 'gemini-companion-overview-menu "keys"
-                                            'overview))
-         (keys (and row
-                    (mapcar (pcase-lambda (`(,command . ,word))
-                              (gemini-companion-overview--header-key row what command
-                                                                     word))
-                            (alist-get what gemini-companion-overview--words))))
-         (line (gemini-companion-overview--header-line
-                (concat " " (gemini-companion-overview--where row) " ")
-                (delq nil keys)
-                (string-join (and row (gemini-companion-overview--send-keys row)))
-                (- (window-width) (string-width (or help ""))))))
-    (string-replace "%" "%%" (concat line help))))
-
-(defun gemini-companion-overview--header-line (where keys send width)
-  "Return WHERE, as many of KEYS as fit, and SEND, a text of WIDTH columns.
-SEND is about what the user has not sent.  Only the first three keys matter
-more than SEND."
-  (let* ((first (gemini-companion-label-fit (cons where (seq-take keys 3)) width))
-         (send (if (<= (+ (string-width first) (string-width send)) width)
-                   send
-                 "")))
-    (concat (gemini-companion-label-fit (cons where keys)
-                                        (- width (string-width send)))
-            send)))
-
-(defun gemini-companion-overview--header-key (row what command word)
-  "Return the text of COMMAND with WORD for the header line, or nil.
-WHAT is at point, on ROW.  A command that does nothing there has no text."
-  (if (consp command)
-      (gemini-companion-header-keys-of command word 'overview)
-    (let ((left (gemini-companion-overview-row-count-left row))
-          (open (length (gemini-companion-overview--open-proposals row)))
-          (foldable (gethash (gemini-companion-overview-row-key row)
-                             gemini-companion-overview-page-shown)))
-      (when (pcase command
-              ((or 'gemini-companion-overview-keep 'gemini-companion-overview-undo)
-               (or (memq what '(change kept))
-                   (< 0 left)
-                   (and (eq command 'gemini-companion-overview-undo)
-                        (gemini-companion-overview-row-empty-p row))))
-              ((or 'gemini-companion-overview-accept 'gemini-companion-overview-reject)
-               (< 0 open))
-              ('gemini-companion-overview-exclude
-               (get-text-property (point) 'gemini-companion-hunk))
-              ('gemini-companion-overview-toggle foldable)
-              ('gemini-companion-overview-next-sibling
-               (gemini-companion-overview--sibling row 1))
-              ('gemini-companion-overview-visit
-               (pcase what
-                 ('cli (gemini-companion-session-terminal
-                        (gemini-companion-overview-row-session row)))
-                 ('turn (or foldable (< 0 (+ left open))))
-                 (_ t)))
-              (_ t))
-        (gemini-companion-header-key
-         command
-         (cond ((memq command '(gemini-companion-overview-accept
-                                gemini-companion-overview-reject))
-                (format word open))
-               ((= 0 left) (string-remove-suffix " %d" word))
-               (t (format word left)))
-         'overview)))))
+  "Return the header line: where point is, what is not sent, and the keys there."
+  (let ((row (gemini-companion-overview-page-row)))
+    (string-replace
+     "%" "%%"
+     (string-join
+      (append (list " " (gemini-companion-overview--where row) " "
+                    (gemini-companion-header-key 'gemini-companion-overview-menu
+                                                 "keys" 'overview))
+              (when row
+                (append (gemini-companion-overview--send-keys row)
+                        (gemini-companion-header-keys-of
+                         (gemini-companion-overview--what)))))))))
 
 (defun gemini-companion-overview--send-keys (row)
   "Return the keys for the comments for the CLI of ROW, with their number, texts.

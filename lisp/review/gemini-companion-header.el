@@ -276,6 +276,23 @@ at point is excluded."
 The keys that answer come first.  WORDS is an alist of (COMMAND . WORD).  It
 overrides the words in `gemini-companion-commands'; a key whose WORD is nil is
 omitted."
+  (gemini-companion-header--keys
+   context
+   (lambda (command properties)
+     (alist-get command words (plist-get properties :header)))))
+
+(defun gemini-companion-header-keys-of (what)
+  "Return the keys for WHAT is at point in the overview, a list of texts.
+The words are `:words' in `gemini-companion-commands'."
+  (gemini-companion-header--keys
+   'overview
+   (lambda (_command properties)
+     (alist-get what (plist-get properties :words)))))
+
+(defun gemini-companion-header--keys (context word)
+  "Return the keys in CONTEXT that have a word, a list of texts.
+WORD is a function from a command and its properties in the table of commands to
+its word, or nil.  Keys that are `:first' there come first."
   (let ((rows (seq-group-by
                (lambda (row)
                  (and (plist-get (nthcdr 4 row) :first) t))
@@ -283,8 +300,7 @@ omitted."
     (delq nil
           (mapcar
            (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))
-             (when-let* ((word (alist-get command words
-                                          (plist-get properties :header))))
+             (when-let* ((word (funcall word command properties)))
                (gemini-companion-header-key command word context)))
            (append (alist-get t rows) (alist-get nil rows))))))
 
@@ -295,19 +311,6 @@ It is nil if the command has no key."
     (concat "  " (gemini-companion-header--button
                   (concat (propertize key 'face 'bold) " " word)
                   command))))
-
-(defun gemini-companion-header-keys-of (commands word context)
-  "Return the keys of COMMANDS in CONTEXT as buttons, followed by WORD."
-  (concat " "
-          (mapconcat (lambda (command)
-                       (concat " " (gemini-companion-header--button
-                                    (propertize (or (gemini-companion-header-shortest-key
-                                                     command context)
-                                                    "")
-                                                'face 'bold)
-                                    command)))
-                     commands "")
-          " " word))
 
 (defun gemini-companion-header--button (text command)
   "Return TEXT with properties for a click on a header line to call COMMAND."
