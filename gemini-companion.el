@@ -127,8 +127,6 @@
     "Merge your unsaved text with what a CLI has written to the file." t)
   (autoload 'gemini-companion-review "gemini-companion-review"
     "Go to the next review or question." t)
-  (autoload 'gemini-companion-set-rule "gemini-companion-rules-set"
-    "Set a rule to review edits of the file at point always or never." t)
   (autoload 'gemini-companion-forget "gemini-companion-saved"
     "Delete what is saved of this project for the next Emacs." t)
   (autoload 'gemini-companion-status "gemini-companion-status"

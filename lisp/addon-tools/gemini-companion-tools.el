@@ -281,10 +281,8 @@ WHERE is the buffer, or nil; see `add-variable-watcher'."
 (defun gemini-companion-tools--watch-rules (on)
   "Update the file of rules when rules change, if ON is non-nil; else delete it."
   (setq gemini-companion-tools--watches-rules on)
-  (dolist (variable '(gemini-companion-review-rules
-                      gemini-companion-rules-until-exit))
-    (funcall (if on #'add-variable-watcher #'remove-variable-watcher)
-             variable #'gemini-companion-tools--rules-set))
+  (funcall (if on #'add-variable-watcher #'remove-variable-watcher)
+           'gemini-companion-review-rules #'gemini-companion-tools--rules-set)
   (funcall (if on #'add-hook #'remove-hook)
            'kill-emacs-hook #'gemini-companion-tools--delete-rules)
   (when on

@@ -35,7 +35,6 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("l" gemini-companion-list "What waits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable connected :on auto-accept)
-     ("%" gemini-companion-set-rule "Rule for this file" (global))
      ("o" gemini-companion-last-proposal "Show text not written" (global)
       :enable unsaved-proposal))
     ("Changes in files"
@@ -93,8 +92,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("e" gemini-companion-overview-edit "Edit the proposal" (overview)
       :enable overview-file :words ((proposal . "edit")))
      ("!" gemini-companion-auto-accept "Auto-accept" (overview)
-      :on auto-accept)
-     ("%" gemini-companion-set-rule "Rule for this file" (overview)))
+      :on auto-accept))
     ("Go to"
      ("RET" gemini-companion-overview-visit "Review or visit" (overview)
       :words ((note . "do it") (waiting . "first") (proposal . "review")
@@ -151,8 +149,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("W" gemini-companion-patch "Show as a patch" (view))
      ("l" gemini-companion-list "What waits" (view))
      ("!" gemini-companion-auto-accept "Auto-accept" (view)
-      :on auto-accept)
-     ("%" gemini-companion-set-rule "Rule for this file" (view)))
+      :on auto-accept))
     (nil
      ("h" gemini-companion-menu nil (global))
      ("?" gemini-companion-review-menu nil (view) :first t :header "keys")

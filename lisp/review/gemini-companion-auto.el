@@ -83,21 +83,6 @@ Record the deciding rule in EDIT, if there is one.  The edit is reviewed if
     ('never t)
     (_ (gemini-companion-auto-on-p (gemini-companion-edit-session edit)))))
 
-(defun gemini-companion-auto-apply-rules ()
-  "Apply changed rules of the user to the edits that await an answer.
-An edit that is displayed must be reviewed, whatever the rules are."
-  (dolist (edit (gemini-companion-edits-alone))
-    (when (gemini-companion-edit-open-p edit)
-      (let ((rule (gemini-companion-edit-rule edit))
-            (review (gemini-companion-auto--review edit)))
-        (when (and (eq 'never review) (gemini-companion-edit-view edit))
-          ;; The edit is displayed, so this rule does not decide.
-          (setf (gemini-companion-edit-rule edit) nil))
-        (cond ((and (eq 'never review) (null (gemini-companion-edit-view edit)))
-               (gemini-companion-auto--take edit))
-              ((not (equal rule (gemini-companion-edit-rule edit)))
-               (gemini-companion-edit-notify edit 'changed)))))))
-
 (defun gemini-companion-auto-offer (&optional all)
   "Accept each new edit that needs no review, by a rule or by auto-accept.
 If ALL is non-nil, consider all edits that await an answer."

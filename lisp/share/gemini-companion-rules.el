@@ -30,49 +30,33 @@ The first rule whose CONDITION fits the file of an edit decides:
 - `always': the edit is reviewed.  Auto-accept does not accept it, and a
   linked CLI asks in each of its modes, if it can be made to ask;
 - `never': the edit is accepted without review, as by auto-accept, with
-  the same exceptions;
-- nil: no rule applies to the file.
+  the same exceptions.
 If no rule fits, auto-accept and the mode of the CLI decide.
-\\[gemini-companion-set-rule] sets a rule for a file.
 
 CONDITION is one of
 - a glob, as in .gitignore: \"*.lock\", without a slash, matches the last
   component of the name, and \"docs/**\" the name below the innermost
-  workspace root, in any project.  A file with two names, because of
-  symbolic links, is `always' reviewed if one of them fits, and `never' if
-  both do;
-- a function, which is called with the absolute name of the file and the
-  session of the CLI, and returns non-nil if the rule applies to it;
-- t, for all files;
-- (project DIRECTORY), for the files whose innermost root is DIRECTORY;
-- (and CONDITION...), (or CONDITION...) or (not CONDITION).
+  workspace root, in any project.  The name is the true one, without
+  symbolic links;
+- a function, which is called with the true name of the file and the
+  session of the CLI, and returns non-nil if the rule applies to it.
 
-A rule that signals an error, asks a question, or takes a second counts
-as a rule with `always'.  For example:
+A rule that is neither, signals an error, asks a question, or takes a
+second counts as a rule with `always'.  For example:
   ((\"*.lock\" . never)
-   ((and \"src/**\" (not \"src/gen/**\")) . always))"
+   (\"src/**\" . always))"
   :type '(alist :key-type (choice (string :tag "Glob")
-                                  (const :tag "All files" t)
-                                  (function :tag "Function")
-                                  (sexp :tag "project, and, or, not"))
+                                  (function :tag "Function"))
                 :value-type (choice (const :tag "Always review" always)
-                                    (const :tag "Never review" never)
-                                    (const :tag "No rule" nil)))
+                                    (const :tag "Never review" never)))
   :risky t
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
 ;;;; State
 
-(defvar gemini-companion-rules-until-exit nil
-  "Rules that apply until Emacs exits, as in `gemini-companion-review-rules'.
-They precede those of the option.  \\[gemini-companion-set-rule] sets them.")
-
 ;; A CLI may write the local variables of a project.
-(dolist (variable '(gemini-companion-review-rules
-                    gemini-companion-rules-until-exit))
-  (put variable 'risky-local-variable t)
-  (add-to-list 'ignored-local-variables variable))
+(add-to-list 'ignored-local-variables 'gemini-companion-review-rules)
 
 (defconst gemini-companion-rules--seconds 1
   "Seconds after which the rules for a file count as failed.")
@@ -88,9 +72,8 @@ decided.  PROBLEM is an error message if the rule has failed, or nil."
   review condition problem)
 
 (defun gemini-companion-rules-all ()
-  "Return all rules, those until Emacs exits first."
-  (append (default-value 'gemini-companion-rules-until-exit)
-          (default-value 'gemini-companion-review-rules)))
+  "Return the rules of the user."
+  (default-value 'gemini-companion-review-rules))
 
 ;;;; Decision
 
@@ -117,67 +100,31 @@ once for each edit."
           'always tried (error-message-string problem)))))))
 
 (defun gemini-companion-rules--decide (rules file session try)
-  "Return the verdict of RULES on FILE of SESSION, or nil.
-Call TRY with the condition of each rule before it is tried."
-  (let* ((verdicts
-          (mapcar (lambda (name)
-                    (gemini-companion-rules--first rules name session try))
-                  (gemini-companion-rules-names file)))
-         (reviews (mapcar (lambda (verdict)
-                            (and verdict
-                                 (gemini-companion-rules-verdict-review verdict)))
-                          verdicts)))
-    (cond ((seq-position reviews 'always)
-           (nth (seq-position reviews 'always) verdicts))
-          ((memq nil reviews) nil)
-          (t (car verdicts)))))
-
-(defun gemini-companion-rules-names (file)
-  "Return the names of FILE, absolute ones, one or two.
-They are the true name, and the name below its root by which the CLI has
-FILE, which may lead by symbolic links to the true name."
-  (let ((true-name (or (gemini-companion-text-true-name file)
-                       (error "Loop of symbolic links")))
-        (name (expand-file-name file)))
-    (delete-dups (list true-name (or (gemini-companion-roots-name name) name)))))
-
-(defun gemini-companion-rules--first (rules file session try)
   "Return the verdict of the first of RULES that fits FILE of SESSION, or nil.
-For TRY, see `gemini-companion-rules--decide'."
-  (let* ((file-name-handler-alist nil)
+Call TRY with the condition of each rule before it is tried."
+  (let* ((file (or (gemini-companion-text-true-name file)
+                   (error "Loop of symbolic links")))
+         (file-name-handler-alist nil)
          (case-fold-search (file-name-case-insensitive-p file))
          (root (gemini-companion-roots-innermost file session))
          (name (if root
                    (substring file (length (file-name-as-directory root)))
-                 file))
-         (rule (cl-find-if
-                (pcase-lambda (`(,condition . ,review))
-                  (funcall try condition)
-                  (unless (memq review '(always never nil))
-                    (error "REVIEW is neither `always' nor `never': %S" review))
-                  (gemini-companion-rules--fits-p condition root name file
-                                                  session))
-                rules)))
-    (when (cdr rule)
-      (gemini-companion-rules--verdict (cdr rule) (car rule)))))
+                 file)))
+    (pcase (cl-find-if (pcase-lambda (`(,condition . ,review))
+                         (funcall try condition)
+                         (unless (memq review '(always never))
+                           (error "REVIEW is neither `always' nor `never': %S" review))
+                         (gemini-companion-rules--fits-p condition name file session))
+                       rules)
+      (`(,condition . ,review)
+       (gemini-companion-rules--verdict review condition)))))
 
-(defun gemini-companion-rules--fits-p (condition root name file session)
+(defun gemini-companion-rules--fits-p (condition name file session)
   "Return non-nil if CONDITION fits FILE of SESSION.
-ROOT is the innermost workspace root of FILE, or nil.  NAME is the name of FILE
-relative to ROOT, or absolute."
-  (cl-flet ((fits-p (condition)
-              (gemini-companion-rules--fits-p condition root name file session)))
-    (pcase condition
-      ('t t)
-      ((pred stringp) (gemini-companion-ignore-glob-match-p condition name))
-      (`(project ,(and (pred stringp) directory))
-       (and root (equal (directory-file-name (file-truename directory))
-                        (directory-file-name root))))
-      (`(and . ,all) (cl-every #'fits-p all))
-      (`(or . ,any) (cl-some #'fits-p any))
-      (`(not ,negated) (not (fits-p negated)))
-      ((pred functionp) (gemini-companion-rules--call condition file session))
-      (_ (error "Condition is malformed: %S" condition)))))
+NAME is the name of FILE relative to its innermost workspace root, or absolute."
+  (cond ((stringp condition) (gemini-companion-ignore-glob-match-p condition name))
+        ((functionp condition) (gemini-companion-rules--call condition file session))
+        (t (error "Condition is malformed: %S" condition))))
 
 (defun gemini-companion-rules--call (function file session)
   "Return the value of FUNCTION of the user for FILE of SESSION.
@@ -235,15 +182,9 @@ Two examples are: by your rule docs/**, and: your rule my-rule-p failed."
         (format "by your rule %s" rule)))))
 
 (defun gemini-companion-rules-condition-text (condition)
-  "Return CONDITION, of a rule, as a text of at most 40 columns.
-One of a glob in a project is: /docs/** in shop."
+  "Return CONDITION, of a rule, as a text of at most 40 columns."
   (gemini-companion-names-shown
    (cond ((stringp condition) condition)
-         ((pcase condition
-            (`(and (project ,(and (pred stringp) project))
-                   ,(and (pred stringp) glob))
-             (format "%s in %s" glob
-                     (file-name-nondirectory (directory-file-name project))))))
          ((eq condition #'gemini-companion-review-plans-file-p)
           "gemini-companion-review-plans")
          ((symbolp condition) (symbol-name condition))

@@ -373,7 +373,7 @@ Return the question, or nil if none is asked."
     (unwind-protect
         (dolist (when '(before after))
           (gemini-companion-part-start 'auto)
-          (let ((gemini-companion-review-rules '((t . never)))
+          (let ((gemini-companion-review-rules '(("**" . never)))
                 (inhibit-message t))
             (cl-flet ((accept (rename)
                         (gemini-companion-auto-accept
@@ -389,7 +389,6 @@ Return the question, or nil if none is asked."
                 (should (gemini-companion-auto-on-p
                          (gemini-companion-rename-session rename)))
                 (gemini-companion-auto-offer 'all)
-                (gemini-companion-auto-apply-rules)
                 (should (equal (list rename) (gemini-companion-renames-open)))
                 (should (seq-every-p #'gemini-companion-edit-open-p
                                      (gemini-companion-rename-edits rename)))

@@ -287,7 +287,6 @@ quit, whether to unlink them by t or nil."
   :tags '(pure)
   (gemini-companion-tools-test-with-home
     (let ((gemini-companion-review-rules nil)
-          (gemini-companion-rules-until-exit nil)
           (input "{\"file_path\": \"/src/a.md\"}"))
       (cl-flet* ((line ()
                    (let ((text (gemini-companion-client-settings-get
@@ -348,7 +347,7 @@ quit, whether to unlink them by t or nil."
                            (string-trim (buffer-string))))))
         (set-default 'gemini-companion-review-rules nil)
         (becomes "{}")
-        (set-default 'gemini-companion-rules-until-exit '(("*.el" . always)))
+        (set-default 'gemini-companion-review-rules '(("*.el" . always)))
         (becomes "BRIDGE")
         ;; The mode is turned off.
         (gemini-companion-part-stop 'tools)
@@ -357,7 +356,6 @@ quit, whether to unlink them by t or nil."
         (gemini-companion-test-run-timers)
         (should (equal "{}" (runs)))
         ;; Another Emacs has crashed, and this one begins.
-        (set-default 'gemini-companion-rules-until-exit nil)
         (set-default 'gemini-companion-review-rules nil)
         (let ((left (expand-file-name
                      (format "rules-%s-%d" (md5 (system-name))
@@ -432,7 +430,7 @@ quit, whether to unlink them by t or nil."
 (ert-deftest gemini-companion-tools-leave-a-review-to-what-a-cli-asks-by-itself ()
   :tags '(pure)
   (gemini-companion-test-with-directory nil
-    (let* ((gemini-companion-review-rules '((t . always)))
+    (let* ((gemini-companion-review-rules '(("**" . always)))
            (process-environment
             (cons (concat "QWEN_HOME=" default-directory) process-environment))
            (started (alist-get 'start (process-attributes (emacs-pid))))
@@ -490,8 +488,7 @@ quit, whether to unlink them by t or nil."
 
 (ert-deftest gemini-companion-tools-status-shows-what-rules-can-do-in-which-mode ()
   (gemini-companion-tools-test-with-home
-    (let ((gemini-companion-rules-until-exit nil)
-          (gemini-companion-review-rules nil))
+    (let ((gemini-companion-review-rules nil))
       (dolist (home '(".gemini" ".qwen" ".copilot"))
         (make-directory home t))
       (cl-flet ((rules ()

@@ -17,8 +17,7 @@
      (let ((process-environment
             (append (list (concat "HOME=" directory) "GEMINI_CLI_HOME")
                     process-environment))
-           (gemini-companion-review-rules nil)
-           (gemini-companion-rules-until-exit nil))
+           (gemini-companion-review-rules nil))
        ,@body)))
 
 (ert-deftest gemini-companion-review-plans-are-below-the-directory-of-their-cli ()
