@@ -106,6 +106,7 @@ def test_file_that_the_cli_removed_and_wrote_again_gets_its_text_back(
 
     write_again(NEW, "written again")
     reviews.shown("a.txt")
+    reviews.select()
     emacs.wait_for("file was removed")
     emacs.wait_for("File before it was removed")
     assert not file.exists()

@@ -141,12 +141,14 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
 
     reviews = Reviews(emacs)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("I see"))
-    emacs.wait_for_match(r"1 to answer: .*; waiting since [0-9:]+")
+    emacs.holds("(gemini-companion-edit-shown)", "the review begins by itself")
     asked_why(emacs, reviews, "1. Größe: 1 word, not 2")
     emacs.keys("Enter")
     cli.wait_for("I see")
     assert prompt(cli) == "1. Größe: 1 word, not 2"
     assert file.read_text() == "one\n"
+    # After the answer, the overview is selected while the turn goes on.
+    emacs.eval(f"(select-window (get-buffer-window {lisp(BUFFER)}))")
     cli.is_free()
 
 

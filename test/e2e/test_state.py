@@ -80,6 +80,8 @@ def is_sent_a_reason(emacs: Emacs, cli: Gemini, file: Path) -> None:
     assert "and no other number" in cli.model.last_message()
     assert file.read_text() == "one\n"
 
+    # After the answer, the overview is selected while the turn goes on.
+    emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")
     cli.is_free()
     emacs.eval("(setq gemini-companion-review-arrival 'notify)")
     cli.model.script(read_file(file), write_file(file, "due\n"))
@@ -99,6 +101,7 @@ def states_of_a_turn_are_known_from_the_window_title(
 ) -> None:
     """Let ``cli``, which is ready, go through turns of all kinds; it is killed."""
     reviews = Reviews(emacs)
+    emacs.eval(f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) nil)")
     is_(emacs, "ready")
     # One that was slow to connect has worked on /ide enable.
     emacs.eval("(setq e2e-states '(ready))")
@@ -196,14 +199,15 @@ def review_ends_when_its_question_is_interrupted(
     reviews.shown("d.txt")
     reviews.select("x")
     reviews.edit("eight", "mine")
-    emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")
+    emacs.eval(f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) nil)")
     type_until(
         lambda: emacs.keys("C-c", "C-c"), lambda: not reviews.paths(), "interrupted"
     )
-    emacs.eval("(setq gemini-companion-review-arrival 'when-idle)")
 
     emacs.says("Gemini CLI (project) interrupted; review closed, d.txt not written")
-    emacs.becomes("(e2e-windows)", cli.terminal.name)
+    # Windows that the user has changed stay.
+    emacs.becomes("(e2e-windows)", f"{cli.terminal.name} {cli.terminal.name}")
+    emacs.eval("(delete-other-windows)")
     is_(emacs, "ready")
     assert reviews.last_proposal() == old.replace("8", "mine")
     reviews.proposed(cli, file, write_file(file, "new\n"), say("it is new"))
