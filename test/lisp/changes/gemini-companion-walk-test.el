@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion)
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-walk)
 

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ediff)
+(require 'gemini-companion)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-overview)
 (require 'gemini-companion-part)
