@@ -266,6 +266,9 @@ The hooks of the user do not run; many kill the compared buffers."
               ;; Ediff would arrange windows, and kill its buffers.
               (ediff-quit-hook nil)
               (ediff-keep-variants t)
+              ;; Ediff arranges windows, which are restored; Emacs 28 does not let it
+              ;; do so in a side window.
+              (ignore-window-parameters t)
               (buffers (list ediff-diff-buffer ediff-custom-diff-buffer
                              ediff-fine-diff-buffer ediff-error-buffer
                              (get-buffer ediff-tmp-buffer)
