@@ -1415,13 +1415,17 @@ If there is no window for it, do nothing."
           (gemini-companion-overview--unfold-at request)
           (set-window-start nil (line-beginning-position)))))))
 
+(defvar gemini-companion-overview--unannounce #'ignore
+  "Function that removes the message that nothing waits.")
+
 (defun gemini-companion-overview-await (edit)
   "Select the overview until the turn of EDIT ends, or the user quits it.
 EDIT was answered in its review, and the CLI may propose more."
   (gemini-companion-overview--show)
   (setq gemini-companion-overview--awaited
         (list edit (selected-window) num-nonmacro-input-events))
-  (gemini-companion-idle-announce "Nothing waits; q"))
+  (setq gemini-companion-overview--unannounce
+        (gemini-companion-idle-announce "Nothing waits; q")))
 
 (defun gemini-companion-overview-follow (edit)
   "Go to the row of EDIT if the overview awaits it, and nothing else waits.
@@ -1433,6 +1437,7 @@ That is after an answer in a review, or if the last command here was an answer."
                                         gemini-companion-overview-reject))
                    (pcase gemini-companion-overview--awaited
                      (`(,_ ,(pred (eq window)) ,(pred identity)) t))))
+      (funcall gemini-companion-overview--unannounce)
       (with-current-buffer (window-buffer window)
         (gemini-companion-page-refresh)
         (gemini-companion-overview--unfold-at edit)))))

@@ -93,6 +93,7 @@ def test_keys_after_the_last_answer_are_text_nowhere(world: World) -> None:
     emacs.text("aaaa wwww")
     emacs.becomes(SELECTED, "*gemini*")
     reviews.shown("b.txt")
+    emacs.wait_until_gone("Nothing waits")
     assert emacs.value(MINE) == "mine\n"
     # The second review ends in the terminal; nobody waits for another one then.
     emacs.keys("q")
