@@ -479,9 +479,10 @@ Drop it if its file is not shared."
     (gemini-companion-saved-soon)))
 
 (defun gemini-companion-saved--begin ()
-  "Begin to save what has changed."
-  (setq gemini-companion-saved--due nil
-        gemini-companion-saved--work (list #'gemini-companion-saved--plan))
+  "Begin to save what has changed, unless a save is in progress."
+  (unless gemini-companion-saved--work
+    (setq gemini-companion-saved--due nil
+          gemini-companion-saved--work (list #'gemini-companion-saved--plan)))
   (gemini-companion-saved--go-on))
 
 (defun gemini-companion-saved--go-on (&optional at-once)
@@ -560,7 +561,8 @@ If there are too many data, the oldest entries are left out."
                (/ gemini-companion-saved--most-bytes 1024 1024)))
     (if (null entries)
         (list (lambda () (delete-file file)))
-      (append
+      (gemini-companion-saved--until-failed
+       root
        (list (lambda ()
                (with-file-modes #o600
                  (gemini-companion-text-write
@@ -577,6 +579,21 @@ If there are too many data, the oldest entries are left out."
                    (lambda () (gemini-companion-saved--append draft text))))
                entries)
        (list (lambda () (rename-file draft file t)))))))
+
+(defun gemini-companion-saved--until-failed (root &rest lists)
+  "Return functions that call those in LISTS in order, until one has failed.
+Then the file of ROOT stays as it is, and is written by the next save."
+  (let ((failed nil))
+    (mapcar (lambda (step)
+              (lambda ()
+                (unless failed
+                  (setq failed t)
+                  (gemini-companion-saved--set-changed root)
+                  (funcall step)
+                  (setq failed nil
+                        gemini-companion-saved--changed
+                        (delete root gemini-companion-saved--changed)))))
+            (apply #'append lists))))
 
 (defun gemini-companion-saved--append (file bytes)
   "Append BYTES to FILE."

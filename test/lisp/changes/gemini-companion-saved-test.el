@@ -238,6 +238,41 @@ The files of changes are below the directory ours."
     (gemini-companion-saved-test-save)
     (should-not (gemini-companion-saved-test-files))))
 
+(ert-deftest gemini-companion-saved-file-stays-if-it-cannot-be-written ()
+  (gemini-companion-saved-test-with '(("a" "1\n") ("b" "1\n"))
+    (gemini-companion-test-writes "a" "Text of a\n" session)
+    (gemini-companion-saved-test-save)
+    (gemini-companion-test-writes "b" "Text of b\n" session)
+    (let ((append (symbol-function 'gemini-companion-saved--append))
+          (count 0))
+      ;; The disk is full at the second entry.
+      (gemini-companion-test-demoted
+        (cl-letf (((symbol-function 'gemini-companion-saved--append)
+                   (lambda (&rest arguments)
+                     (if (<= 2 (cl-incf count))
+                         (signal 'file-error '("No space left on device"))
+                       (apply append arguments)))))
+          (gemini-companion-saved-test-save)))
+      (should (<= 2 count)))
+    (should-not (string-search "Text of b" (gemini-companion-saved-test-text)))
+    (should (string-search "Text of a" (gemini-companion-saved-test-text)))
+    (gemini-companion-saved-soon)
+    (gemini-companion-saved-test-save)
+    (should (string-search "Text of a" (gemini-companion-saved-test-text)))
+    (should (string-search "Text of b" (gemini-companion-saved-test-text)))))
+
+(ert-deftest gemini-companion-saved-save-in-progress-is-not-begun-again ()
+  (gemini-companion-saved-test-with '(("a" "1\n"))
+    (gemini-companion-test-writes "a" "Text of a\n" session)
+    (let ((gemini-companion-saved--slice 0))
+      ;; Each call does nothing, or one step.
+      (gemini-companion-saved--begin)
+      (while gemini-companion-saved--work
+        (funcall (pop gemini-companion-saved--work))
+        (when gemini-companion-saved--work
+          (gemini-companion-saved--begin))))
+    (should (string-search "Text of a" (gemini-companion-saved-test-text)))))
+
 (ert-deftest gemini-companion-saved-changes-of-another-version-are-deleted ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (gemini-companion-test-writes "a" "one\n" session)
@@ -398,6 +433,7 @@ The files of changes are below the directory ours."
     (should-not (gemini-companion-saved-test-files))))
 
 (ert-deftest gemini-companion-saved-marks-are-the-same-after-random-work ()
+  :tags '(pure)
   (dotimes (_ (string-to-number (or (getenv "GC_SAVED_SEQUENCES") "10")))
     (let ((text (mapconcat (lambda (n) (format "line %d\n" n))
                            (number-sequence 1 30) ""))
@@ -517,6 +553,7 @@ For SEED, see `gemini-companion-saved-test-work'."
     steps))
 
 (ert-deftest gemini-companion-saved-changes-survive-kills-at-random-moments ()
+  :tags '(pure)
   (let ((count (string-to-number (or (getenv "GC_KILLS") "10"))))
     (while (< 0 count)
       (let ((works (cl-loop repeat (min 5 count)
