@@ -560,7 +560,10 @@ If there are too many data, the oldest entries are left out."
                (mapconcat (lambda (key) (format "%s" key)) left-out ", ")
                (/ gemini-companion-saved--most-bytes 1024 1024)))
     (if (null entries)
-        (list (lambda () (delete-file file)))
+        (list (lambda ()
+                (delete-file file)
+                ;; An Emacs that was killed may have left it.
+                (delete-file draft)))
       (gemini-companion-saved--until-failed
        root
        (list (lambda ()

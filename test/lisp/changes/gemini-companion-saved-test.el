@@ -61,7 +61,7 @@ The files of changes are below the directory ours."
 
 (defun gemini-companion-saved-test-files ()
   "Return the names of the files of changes."
-  (ignore-errors (directory-files "ours/changes" t "\\`[^.]")))
+  (ignore-errors (directory-files "ours/changes" t "\\`[^.].*\\.eld\\'")))
 
 (defun gemini-companion-saved-test-text ()
   "Return the text of all files of changes."
