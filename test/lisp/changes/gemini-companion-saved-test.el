@@ -39,7 +39,8 @@ The files of changes are below the directory ours."
           (set-buffer-modified-p nil))
         (kill-buffer buffer)))
     (unless (buffer-live-p current)
-      (set-buffer (window-buffer))
+      ;; Not a buffer that outlives the directory of the test.
+      (set-buffer (get-buffer-create " *gemini-companion-saved-test*"))
       (setq default-directory directory)))
   (setq gemini-companion-edit--all nil
         gemini-companion-comment--all nil
@@ -599,8 +600,10 @@ STEPS are those of the file until the Emacs was KILLED, the last one first."
          (old (car (nthcdr (length recent) steps)))
          (marks (mapcar #'caddr (append recent (list old))))
          (marked (gemini-companion-saved-test-marked (expand-file-name name)))
+         ;; A line of the user that replaced lines of a CLI may be the user's again.
          (lost (seq-filter (lambda (line)
-                             (and (seq-every-p (apply-partially #'member line) marks)
+                             (and (string-prefix-p "cli" line)
+                                  (seq-every-p (apply-partially #'member line) marks)
                                   (not (member line marked))
                                   (string-search line text)))
                            last))
