@@ -93,7 +93,7 @@ def test_it_is_known_by_its_command_and_options() -> None:
 
 
 def test_no_other_module_names_a_cli() -> None:
-    own = {f"{client.name}.py" for client in CLIENTS} | {"clients.py", "bridge.py"}
+    own = {f"{client.name}.py" for client in CLIENTS} | {"clients.py", "common.py"}
     names = re.compile(r"gemini(?![-_]companion)|qwen|copilot", re.IGNORECASE)
     for path in PACKAGE.glob("*.py"):
         if path.name not in own:
