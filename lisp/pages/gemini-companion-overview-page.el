@@ -549,8 +549,12 @@ in another one."
          (start (window-start window))
          (point (window-point window))
          (fits-p (lambda (from to)
+                   ;; Between them, there may be many thousand lines.
                    (and (<= from to)
-                        (<= (count-screen-lines from to 'newline window) height)))))
+                        (save-excursion
+                          (goto-char from)
+                          (or (< (vertical-motion height window) height)
+                              (< to (point))))))))
     (cond ((funcall fits-p start position))
           ((funcall fits-p position point)
            (set-window-start window position))
