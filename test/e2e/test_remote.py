@@ -196,6 +196,8 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     emacs.eval(in_buffer(far, linked, insert))
     reviews.proposed(cli, real, write_file(real, "1\n2\nthree\n"), say("done"))
     reviews.edit("three", "drei")
+    # Ediff takes the whole frame.
+    emacs.eval(f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) nil)")
     cli.answer("Allow once")
     cli.wait_for("done")
     assert (far.project / "real/b.txt").read_text() == "1\n2\ndrei\n"
