@@ -56,8 +56,8 @@
               :header "with a reason"))
     (nil nil ("r" gemini-companion-permission-refuse nil (permission)
               :header "refuse"))
-    (nil nil ("a" gemini-companion-permission-allow nil (permission)
-              :header "allow once"))
+    (nil nil ("C-c C-c" gemini-companion-permission-allow nil (permission)
+              :header "allow"))
     ("CLI" "P"
      ("t" gemini-companion-tools "Link CLIs: code errors, references" (global) :on linked))))
 

@@ -848,7 +848,7 @@ keys answer after half a second"))
   (gemini-companion-request-answer permission answer)
   (when (gemini-companion-permission-outcome permission)
     (gemini-companion-permission--kill permission)
-    (gemini-companion-guard-ignore-keys '("a" "r" "R") "This question has ended")
+    (gemini-companion-guard-ignore-keys '("r" "R") "This question has ended")
     (message "%s: %s" word
              (gemini-companion-text-escaped-line
               (or (gemini-companion-permission-command permission)
@@ -899,8 +899,9 @@ Signal a `user-error' if another key is typed at once."
 
 (defun gemini-companion-permission-allow ()
   "Allow the permission of this buffer, once.
-The key works only after half a second without another key, and not in a
-keyboard macro.  If the end of the text is not in the window, scroll there."
+It has no letter, as that may be typed for a text.  The key works only after
+half a second without another key, and not in a keyboard macro.  If the end of
+the text is not in the window, scroll there."
   (interactive nil gemini-companion-permission-mode)
   (let ((permission (gemini-companion-permission-to-answer 'whole)))
     (gemini-companion-guard-no-burst

@@ -75,13 +75,14 @@ def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
     # Typed for something else.
     go = f"(progn (pop-to-buffer {BUFFER}) nil)"
     emacs.eval(go)
-    emacs.burst(*8 * "a")
-    emacs.burst(*8 * "a", macro=True)
+    emacs.burst(*8 * ("C-c", "C-c"))
+    emacs.burst(*8 * ("C-c", "C-c"), macro=True)
+    emacs.keys("a")
     assert not out.exists()
     emacs.holds(f"(null (gemini-companion-permission-outcome {FIRST}))")
 
     go_there(emacs)
-    emacs.keys("a")
+    emacs.keys("C-c", "C-c")
     emacs.says("Allowed once")
     cli.wait_for("first done")
     assert out.read_text() == text + "\n"

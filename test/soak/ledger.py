@@ -19,6 +19,9 @@ from recorder import record
 
 Record = dict[str, Any]
 
+ALLOW = "C-c C-c"
+"""The keys that allow a question in Emacs."""
+
 
 def escaped(command: str) -> str:
     """Return ``command`` as Emacs has to show it, with what is not seen as escapes."""
@@ -158,7 +161,7 @@ class Ledger:
         explanations = []
         keys = question.keys
         if question.behavior == "allow":
-            if any(key["key"] == "a" and key["shows"] for key in keys):
+            if any(key["key"] == ALLOW and key["shows"] for key in keys):
                 explanations.append("a key in Emacs")
         elif any(map(self._is_used, (key for key in keys if key["key"] == "yes"))):
             explanations.append("a key in the terminal")
@@ -197,7 +200,7 @@ class Ledger:
         self.update()
         for question in self.questions.values():
             allowed = question.behavior == "allow"
-            typed = [key for key in question.keys if key["key"] == "a"]
+            typed = [key for key in question.keys if key["key"] == ALLOW]
             if allowed and not any(key["shows"] for key in typed):
                 self.problem(f"{question.token} was allowed without a key for its text")
             if allowed and not question.ran and not question.is_excused:

@@ -45,7 +45,7 @@ from harness.gemini import Gemini, pause_before_enter
 from harness.model import Part, call, say, together
 from harness.tools import DEPS, Tools
 from harness.world import World
-from ledger import Ledger, Question, Record, escaped
+from ledger import ALLOW, Ledger, Question, Record, escaped
 from recorder import record
 
 from test_permissions import link_qwen
@@ -493,7 +493,7 @@ class Judge:
                 return False
             look = self.look(question)
             self.note_key([question], where="emacs", key=key, **look)
-            self.emacs.keys(key)
+            self.emacs.keys(*key.split())
             if self.is_taken(question):
                 return True
         return False
@@ -502,8 +502,8 @@ class Judge:
         return wait(lambda: not self.is_open(question), 0.1)
 
     def allow(self, question: Question) -> None:
-        if not self.press(question, "a"):
-            self.not_taken("a", question)
+        if not self.press(question, ALLOW):
+            self.not_taken(ALLOW, question)
 
     def refuse(self, question: Question) -> None:
         if not self.press(question, "r"):
@@ -518,19 +518,19 @@ class Judge:
     def burst(self, question: Question) -> None:
         self.select(question)
         self.note_key([question], where="emacs", key="burst", shows=False)
-        self.emacs.burst(*8 * "a")
+        self.emacs.burst(*8 * ALLOW.split())
         self.unanswered(question)
 
     def macro(self, question: Question) -> None:
         self.select(question)
         self.note_key([question], where="emacs", key="macro", shows=False)
-        self.emacs.burst("a", macro=True)
+        self.emacs.burst(*ALLOW.split(), macro=True)
         self.unanswered(question)
 
     def unanswered(self, question: Question) -> None:
         self.ledger.update()
         # One key may have been typed before, in a race.
-        is_typed = any(key["key"] == "a" for key in question.keys)
+        is_typed = any(key["key"] == ALLOW for key in question.keys)
         if question.behavior == "allow" and not is_typed:
             self.ledger.problem(f"{question.token} was allowed by many keys")
 
@@ -563,8 +563,8 @@ class Judge:
         """Answer the dialog of ``cli`` in its terminal."""
         is_late = self.random.random() < 0.2
         if is_late and self.select(shown[0]):
-            self.note_key(shown[:1], where="emacs", key="late a")
-            self.emacs.keys("a")
+            self.note_key(shown[:1], where="emacs", key="late yes")
+            self.emacs.keys(*ALLOW.split())
         key = self.random.choice(["yes", "yes", "no", "escape"])
         cli.key(key, shown)
         self.say(f"{key} in the terminal", shown[0])
@@ -609,9 +609,9 @@ class Judge:
         trouble.end()
 
     def type_now(self, question: Question, look: Record) -> None:
-        self.note_key([question], where="emacs", key="a", **look)
+        self.note_key([question], where="emacs", key=ALLOW, **look)
         with suppress(AssertionError):  # Emacs may have been killed
-            self.emacs.terminal.keys("a")
+            self.emacs.terminal.keys(*ALLOW.split())
 
     def are_given_back(
         self, what: str, questions: list[Question], limit: float

@@ -158,7 +158,7 @@
            (input (gemini-companion-permission-test-input "make"))
            (burst gemini-companion-guard--burst-seconds))
       (gemini-companion-permission-test-see permission)
-      (gemini-companion-permission-test-type "a")
+      (gemini-companion-permission-test-type "C-c C-c")
       (should (equal `((:behavior "allow" :input ,(secure-hash 'sha256 input)))
                      gemini-companion-permission-test-answers))
       (should-not (gemini-companion-permissions-open))
@@ -202,7 +202,7 @@
         (sleep-for 0.2)
         (setq pending nil)
         (sleep-for 0.2)
-        (gemini-companion-permission-test-type "a"))
+        (gemini-companion-permission-test-type "C-c C-c"))
       (should (equal "allow" (plist-get (pop gemini-companion-permission-test-answers)
                                         :behavior))))))
 
@@ -213,31 +213,31 @@
       (set-buffer (window-buffer))
       ;; Before it is drawn, and before half a second.
       (gemini-companion-permission-test-refused
-        (gemini-companion-permission-test-type "a"))
+        (gemini-companion-permission-test-type "C-c C-c"))
       (gemini-companion-permission-test-draw)
       (gemini-companion-permission-test-refused
-        (gemini-companion-permission-test-type "a"))
+        (gemini-companion-permission-test-type "C-c C-c"))
       ;; Half a second since the last key, not since it was drawn.
       (gemini-companion-permission-test-see permission)
       (cl-incf num-input-keys)
       (gemini-companion-permission-test-refused
-        (gemini-companion-permission-test-type "a"))
+        (gemini-companion-permission-test-type "C-c C-c"))
       ;; Others keys behind it.
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-refused
-        (let ((unread-command-events (list ?a)))
-          (gemini-companion-permission-test-type "a")))
+        (let ((unread-command-events (list ?\C-c)))
+          (gemini-companion-permission-test-type "C-c C-c")))
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-refused
         (cl-letf (((symbol-function 'sit-for) #'ignore))
-          (gemini-companion-permission-test-type "a")))
+          (gemini-companion-permission-test-type "C-c C-c")))
       ;; A keyboard macro.
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-refused
-        (let ((executing-kbd-macro "a"))
-          (gemini-companion-permission-test-type "a")))
+        (let ((executing-kbd-macro "\C-c\C-c"))
+          (gemini-companion-permission-test-type "C-c C-c")))
       ;; Other keys are no answers.
-      (dolist (key '("SPC" "RET" "C-m" "<return>" "y" "TAB"))
+      (dolist (key '("SPC" "RET" "C-m" "<return>" "y" "a" "TAB"))
         (should-not (memq (key-binding (kbd key))
                           '(gemini-companion-permission-allow
                             gemini-companion-permission-refuse))))
@@ -247,14 +247,14 @@
                    (concat (make-string 100 ?\n) "true") "long")))
         (gemini-companion-permission-test-see long)
         (gemini-companion-permission-test-refused
-          (gemini-companion-permission-test-type "a"))
+          (gemini-companion-permission-test-type "C-c C-c"))
         (should (eobp))
         (setq gemini-companion-permission-test-fits t)
         (gemini-companion-permission-test-draw)
         (gemini-companion-permission-test-refused
-          (gemini-companion-permission-test-type "a"))
+          (gemini-companion-permission-test-type "C-c C-c"))
         (gemini-companion-permission-test-see long)
-        (gemini-companion-permission-test-type "a")
+        (gemini-companion-permission-test-type "C-c C-c")
         (should (= 1 (length gemini-companion-permission-test-answers)))))))
 
 (ert-deftest gemini-companion-permission-is-given-back-to-the-terminal ()
@@ -268,7 +268,7 @@
                   (set-buffer (gemini-companion-request-buffer permission))
                   (gemini-companion-permission-test-draw)
                   (gemini-companion-permission-test-wait)
-                  (should-error (gemini-companion-permission-test-type "a")
+                  (should-error (gemini-companion-permission-test-type "C-c C-c")
                                 :type 'user-error)
                   (should (equal '(nil) gemini-companion-permission-test-answers))
                   (gemini-companion-permission-progressed
@@ -331,7 +331,7 @@
       (gemini-companion-permission-test-type "r")
       (should (eq (window-buffer) (current-buffer)))
       ;; Typed once too often.
-      (dolist (key '("r" "a" "R"))
+      (dolist (key '("r" "R"))
         (let ((this-command (key-binding key)))
           (run-hooks 'pre-command-hook)
           (should-not (eq #'self-insert-command this-command))
@@ -422,7 +422,7 @@
       (gemini-companion-permission-test-draw)
       (gemini-companion-permission-test-wait)
       (gemini-companion-permission-test-refused
-        (gemini-companion-permission-test-type "a"))
+        (gemini-companion-permission-test-type "C-c C-c"))
       (gemini-companion-permission-test-type "q")
       (should-not (gemini-companion-request-buffer permission)))
     ;; It ends while the key is being taken.
@@ -432,7 +432,7 @@
       (cl-letf (((symbol-function 'sit-for)
                  (lambda (&rest _)
                    (gemini-companion-server-receive 'withdrawn "id" 'ended))))
-        (gemini-companion-permission-test-type "a")))))
+        (gemini-companion-permission-test-type "C-c C-c")))))
 
 (ert-deftest gemini-companion-permission-in-the-terminal-ends-with-its-next-event ()
   (gemini-companion-permission-test-with
@@ -651,7 +651,7 @@ It is the `process', and asks the `permission'."
       (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 62)))
         (gemini-companion-request-show permission)
         (with-current-buffer (window-buffer)
-          (should (equal " Qwen Code (shop)  a allow once  r refuse  R with a reason"
+          (should (equal " Qwen Code (shop)  C-c C-c allow  r refuse  R with a reason"
                          (eval (cadr header-line-format) t))))))))
 
 (provide 'gemini-companion-permission-test)
