@@ -30,9 +30,6 @@
 
 ;;;; Customization
 
-(define-obsolete-variable-alias 'gemini-companion-tell-undone
-  'gemini-companion-send-undone "0.1.0")
-
 (defcustom gemini-companion-send-undone nil
   "Non-nil means send what you have undone even without a comment.
 With a comment, `gemini-companion-send-comments' always sends what you
