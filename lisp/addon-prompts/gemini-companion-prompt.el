@@ -73,14 +73,15 @@ non-nil if there was no text after the mark when a check first found it.
 INPUT is the file from which the CLI reads the text, or nil if that is typed.
 TERMINAL is the buffer of the CLI then, where keys are watched.  Since the text
 was appended, WAITED checks were made, and the keys HELD, vectors, were typed,
-the last first."
+the last first.  WORKS is the value of `gemini-companion-state-work-count' then,
+or nil if that does not show when the text is read."
   text find problem left
   (ended #'ignore)
   (phase 'queued)
   session process
   mark regexp matches
   (seen 0) (missed 0) free
-  input terminal (waited 0) held)
+  input terminal (waited 0) held works)
 
 (cl-defstruct (gemini-companion-prompt--screen
                (:noinline t)
@@ -583,6 +584,8 @@ Return the next phase, or nil if the text was sent by a message."
                 (gemini-companion-prompt--task-process task)
                 (gemini-companion-prompt--client task)))
          (gemini-companion-prompt--watch-keys task)
+         ;; While the task was queued, no check could find the prompt.
+         (setf (gemini-companion-prompt--task-missed task) 0)
          'resting)
         (t
          (gemini-companion-prompt--type-mark task)
@@ -671,9 +674,10 @@ Return the next phase, or nil if the file cannot be written."
   (pcase-let (((cl-struct gemini-companion-prompt--task text session input terminal)
                task))
     ;; Neither work that goes on nor a command shows that the text was read.
-    (setf (gemini-companion-prompt--task-free task)
-          (or (gemini-companion-prompt-command text)
-              (not (eq 'ready (gemini-companion-state-titled session)))))
+    (setf (gemini-companion-prompt--task-works task)
+          (and (not (gemini-companion-prompt-command text))
+               (eq 'ready (gemini-companion-state-titled session))
+               (gemini-companion-state-work-count session)))
     (condition-case err
         (progn
           (gemini-companion-input-file-append
@@ -692,13 +696,13 @@ Return the next phase, or nil if the file cannot be written."
   "End TASK once its CLI has read the text, or has not in five seconds.
 Return the next phase, or nil if the task has ended."
   (pcase-let* (((cl-struct gemini-companion-prompt--task
-                           session terminal free)
+                           session terminal works)
                 task)
                (seconds (/ (cl-incf (gemini-companion-prompt--task-waited task))
                            (float gemini-companion-prompt--checks-per-second))))
-    (cond ((if free
-               (<= 1 seconds)
-             (not (eq 'ready (gemini-companion-state-titled session))))
+    (cond ((if works
+               (< works (gemini-companion-state-work-count session))
+             (<= 1 seconds))
            (gemini-companion-prompt--end task)
            (funcall (gemini-companion-prompt--task-ended task) 'sent)
            (message "Prompt submitted in %s" (buffer-name terminal))

@@ -133,6 +133,14 @@ SESSION, or one that shows no state.  SESSION need not be connected."
                 ((zerop (gemini-companion-state--count process))))
       (gemini-companion-state--title-of process session))))
 
+(defun gemini-companion-state-work-count (session)
+  "Return how many window titles of SESSION have shown that it works or waits.
+A turn may be so short that no timer runs during it."
+  (if-let* ((terminal (gemini-companion-session-terminal session))
+            (process (get-buffer-process terminal)))
+      (or (process-get process 'gemini-companion-work-count) 0)
+    0))
+
 (defun gemini-companion-state--questions ()
   "Return the open questions in terminals."
   (delq nil (mapcar #'gemini-companion-state--question
@@ -167,7 +175,8 @@ SESSION, or one that shows no state.  SESSION need not be connected."
 (defun gemini-companion-state-set-title (process title)
   "Record TITLE, the window title that the program of PROCESS has set.
 The property `gemini-companion-title' of PROCESS is a cons of TITLE and
-whether a title of PROCESS has shown a state."
+whether a title of PROCESS has shown a state; `gemini-companion-work-count' is
+the number of titles that have shown that the program works or waits."
   (let ((previous (process-get process 'gemini-companion-title))
         (meaning (assoc-default title
                                 (gemini-companion-clients-append
@@ -176,7 +185,10 @@ whether a title of PROCESS has shown a state."
     (process-put process 'gemini-companion-title
                  (cons title
                        (or (cdr previous)
-                           (memq meaning '(ready working waiting))))))
+                           (memq meaning '(ready working waiting)))))
+    (when (memq meaning '(working waiting))
+      (process-put process 'gemini-companion-work-count
+                   (1+ (or (process-get process 'gemini-companion-work-count) 0)))))
   (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
 (defun gemini-companion-state-set-program-status (process report)
