@@ -269,6 +269,10 @@ received, or that have an unsaved proposal."
            (append newer (list edit)
                    (nthcdr (length newer) gemini-companion-edit--all))))))
 
+(defun gemini-companion-edit-listed-p (edit)
+  "Return non-nil if EDIT is in the list of edits, which drops old ones."
+  (memq edit gemini-companion-edit--all))
+
 ;;;; Properties of an edit
 
 (defun gemini-companion-edit-new-p (edit)

@@ -53,7 +53,9 @@ OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
          :keys (and (not (eq decision 'automatic)) num-input-keys)
          ;; Qwen Code writes the files of an answer once all of its edits have ended.
          :waits (lambda ()
-                  (gemini-companion-edits-open (gemini-companion-edit-session edit)))
+                  (and (gemini-companion-edit-listed-p edit)
+                       (gemini-companion-edits-open
+                        (gemini-companion-edit-session edit))))
          :overwrite (and overwrite
                          (cons (gemini-companion-edit-proposed edit) overwrite))
          :lasts (lambda () (not (gemini-companion-file-state--past-p edit))))))
@@ -209,8 +211,10 @@ Return non-nil if so.  Qwen Code writes the file before it closes the review."
 
 (defun gemini-companion-file-state--expire (edit)
   "Record that the CLI of EDIT, if accepted, has not written its file in time.
-Do nothing if EDIT was written, or if another edit was that has the same text."
-  (when (and (gemini-companion-edit-accepted-p edit)
+Do nothing if EDIT was written, if another edit was that has the same text, or
+if the list of edits has dropped EDIT."
+  (when (and (gemini-companion-edit-listed-p edit)
+             (gemini-companion-edit-accepted-p edit)
              (null (gemini-companion-edit-file-state edit))
              (not (gemini-companion-edit-texts-in-file-p edit)))
     ;; Once the user has interrupted Gemini CLI, it ignores the review.

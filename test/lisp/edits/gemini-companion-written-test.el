@@ -21,6 +21,25 @@
     (gemini-companion-test-in-the-end
       (equal '(accepted unwritten) (gemini-companion-edits-test-states)))))
 
+;; A CLI that always has a review open kept each edit in memory, with its texts.
+(ert-deftest gemini-companion-edit-that-was-dropped-is-not-awaited-forever ()
+  :tags '(pure)
+  (gemini-companion-test-with-edits '(("a" "old\n"))
+    (setq gemini-companion-test-send #'ignore)
+    (let ((edit (gemini-companion-test-accept "a" "new\n" 1 session))
+          (minutes (lambda ()
+                     (dotimes (_ 300)
+                       (gemini-companion-test-run-timers)))))
+      (gemini-companion-server-receive 'outcome-written 1)
+      (gemini-companion-test-open "b" "new\n" 2 session)
+      (funcall minutes)
+      (should (gemini-companion-file-state-awaited-p edit))
+      (dotimes (i 100)
+        (gemini-companion-file-state-record session (format "/f%d" i) nil "x\n"))
+      (should-not (memq edit (gemini-companion-edits)))
+      (should-not (gemini-companion-test-messages (funcall minutes)))
+      (should-not (gemini-companion-file-state-awaited-p edit)))))
+
 ;; With a hundred edits of a file that had been rejected, the checks of the next
 ;; minute took two thirds of a processor.
 (ert-deftest gemini-companion-checks-of-files-look-at-no-other-edits ()
