@@ -77,7 +77,9 @@ class Question:
     is_partial: bool = False
     """Whether the tool has arguments that the CLI does not report."""
     file: str | None = None
-    """The absolute name of the file of an edit, with or without a review."""
+    """The absolute name of the file of an edit, with or without a review.
+
+    Such a question is answered there, or in the terminal."""
     kind: QuestionKind = "permission"
     plan: str | None = None
     """The text of a plan."""

@@ -184,10 +184,8 @@ class Questions:
         moment = self._config.notice_limit
         if has_ended:
             await self._hook("ended", facts, limit=moment)
-        text = question.as_text() if question else ""
-        if question and len(text) <= LONGEST_QUESTION:
-            where = {**facts, "directory": directory}
-            await self._hook("permission", where, text, limit=moment)
+        if question:
+            await self._ask_in_terminal({**facts, "directory": directory}, question)
         is_prompt = request.get("confirms") is True and hooks.is_prompt(event)
         if step is None:
             return await self._addition(facts, hooks, event) if is_prompt else {}
@@ -203,6 +201,13 @@ class Questions:
         if is_prompt and answer is not None:
             return await self._addition(facts, hooks, event)
         return {}
+
+    async def _ask_in_terminal(self, facts: Facts, question: Question) -> None:
+        """Report to Emacs that a CLI asks ``question`` in its terminal."""
+        text = question.as_text()
+        if len(text) <= LONGEST_QUESTION:
+            moment = self._config.notice_limit
+            await self._hook("permission", facts, text, limit=moment)
 
     async def _pids(
         self, client: Client, request: Facts, directory: str
@@ -253,6 +258,10 @@ class Questions:
 
         async def answer() -> Facts:
             if question is None or hooks.answer({}) is None:
+                return {}
+            if question.file:
+                # It is answered by the review of the edit.
+                await self._ask_in_terminal(facts, question)
                 return {}
             decision = await self.permissions.ask(facts, question, cli)
             return hooks.answer(decision) or {}

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Qwen Code, a fork of Gemini CLI."""
 
+import os
+import re
+import shlex
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -17,6 +20,10 @@ SHELL = "run_shell_command"
 PLAN = "exit_plan_mode"
 EDITS = {"edit", "write_file", "notebook_edit"}
 """The tools that have a review in Emacs."""
+# Parsing a long text takes time.
+_SED = re.compile(r"sed\s.{,1000}", re.DOTALL)
+_IN_PLACE = re.compile(r"-[Er]*i[Er]*|--in-place=?")
+_FLAG = re.compile(r"-[Er]+|--regexp-extended|-e|--expression|")
 
 
 class QwenHooks(GeminiHooks):
@@ -65,7 +72,12 @@ class QwenHooks(GeminiHooks):
             return Question(tool, None, arguments)
         others = dict(arguments)
         command = others.pop("command", None)
-        return Question("Shell", command, others) if isinstance(command, str) else None
+        if not isinstance(command, str):
+            return None
+        directory = str(arguments.get("directory") or event.get("cwd"))
+        file = _edited_by_sed(command)
+        path = file and os.path.join(directory, file)
+        return Question("Shell", command, others, file=path)
 
     def answer(self, decision: Facts) -> Facts | None:
         if not decision:
@@ -91,6 +103,27 @@ class QwenHooks(GeminiHooks):
         return super().is_new(display, response) or said.startswith(
             "Successfully created"
         )
+
+
+def _edited_by_sed(command: str) -> str | None:
+    """Return the file of an edit as which Qwen Code asks about ``command``, or None.
+
+    That is `sed -i` of one file with one substitution.
+    """
+    if not _SED.fullmatch(command):
+        return None
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        words = list(lexer)[1:]
+    except ValueError:
+        return None
+    others = [word for word in words if not _IN_PLACE.fullmatch(word)]
+    texts = [word for word in others if not _FLAG.fullmatch(word)]
+    is_in_place = len(others) < len(words)
+    if not is_in_place or len(texts) != 2 or not texts[0].startswith("s"):
+        return None
+    return texts[1]
 
 
 QWEN = Client(

@@ -6,8 +6,8 @@ import signal
 import pytest
 from harness import copilot, gemini
 from harness.copilot import Copilot
-from harness.emacs import STATE, Emacs, lisp
-from harness.model import Part, call, say, together
+from harness.emacs import STATE, Emacs, Reviews, lisp
+from harness.model import Part, call, read_file, say, together
 from harness.needs import needs_qwen
 from harness.qwen import Qwen, stays_connected
 from harness.world import World
@@ -123,6 +123,26 @@ def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
     cli.answer("No")
     assert "four" not in out.read_text()
     assert "five" not in out.read_text()
+
+
+@needs_qwen
+@pytest.mark.contract("Qwen Code: sed of one file is an edit")
+@pytest.mark.parametrize("answers", [True, False])
+def test_sed_of_one_file_is_one_review(world: World, answers: bool) -> None:
+    world.home.joinpath(".qwen").mkdir()
+    file = world.file("a.txt", "one\ntwo\n")
+    emacs = world.emacs(file)
+    (link_qwen if answers else link)(world, emacs)
+    reviews, cli = Reviews(emacs), world.qwen()
+    stays_connected(emacs, cli)
+    command = shell("sed -i s/two/zwei/ a.txt")
+    reviews.proposed(cli, file, read_file(file), command, say("sed done"))
+    cli.wait_for("Apply this change?")
+    kinds = "(mapcar #'gemini-companion-request-kind (gemini-companion-requests))"
+    assert emacs.value(kinds) == ["edit"]
+    reviews.accept()
+    cli.finished("sed done", file, "one\nzwei\n")
+    emacs.becomes(f"(list (length (gemini-companion-edits)) {kinds})", [1, None])
 
 
 def link_copilot(world: World, emacs: Emacs) -> None:

@@ -474,6 +474,42 @@ def test_what_each_cli_asks() -> None:
     assert copilot.question({"notification_type": "agent_idle", "message": "m"}) is None
 
 
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("sed -i s/a/b/ a.txt", "/usr/a.txt"),
+        ("sed -Ei -e 's#a b#c#g' 'a b.txt'", "/usr/a b.txt"),
+        ("sed --in-place '' s/a/b/ /x/a.txt", "/x/a.txt"),
+        ("sed s/a/b/ a.txt", None),
+        ("sed -i s/a/b/ a.txt b.txt", None),
+        ("sed -i s/a/b/ a.txt && make", None),
+        ("sed -i 1d a.txt", None),
+        ("sed -i.bak s/a/b/ a.txt", None),
+        ("sed -n -i s/a/b/ a.txt", None),
+        ("sed -i 's/a/b/ a.txt", None),
+        ("make -i s/a/b/ a.txt", None),
+        ("", None),
+    ],
+)
+def test_qwen_asks_about_sed_of_one_file_as_an_edit(
+    command: str, file: str | None
+) -> None:
+    _, client, *_ = CLIENTS
+    assert client.hooks
+    question = client.hooks.question(event(command=command))
+    assert question == Question("Shell", command, file=file)
+
+
+def test_question_about_an_edit_is_given_to_the_cli(
+    emacs: FakeEmacs, ask: AskHook
+) -> None:
+    asked_by(emacs, allow)
+    assert ask(event(command="sed -i s/a/b/ a.txt")).output() == {}
+    facts, shown, _ = asked_in(emacs)
+    assert "id" not in facts
+    assert shown["file"] == "/usr/a.txt"
+
+
 def test_what_each_cli_asks_besides_permissions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
