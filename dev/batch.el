@@ -175,7 +175,7 @@ The name of a private function may say enough."
 It is nil until the first call of `batch--users'.")
 
 (defun batch--users (name)
-  "Return the Lisp and Python files with NAME, and the manual if it has NAME."
+  "Return the files with NAME: Lisp, Python of dev and bench, and the manual."
   (unless batch--uses
     (setq batch--uses (make-hash-table :test #'equal))
     (dolist (file (append (file-expand-wildcards "*.el")
@@ -183,7 +183,7 @@ It is nil until the first call of `batch--users'.")
                           (seq-mapcat (lambda (directory)
                                         (directory-files-recursively
                                          directory "\\.\\(?:el\\|py\\)\\'"))
-                                      '("lisp" "test" "bench" "dev"))))
+                                      '("lisp" "bench" "dev"))))
       (with-temp-buffer
         (insert-file-contents file)
         (while (re-search-forward "gemini-companion-[[:alnum:]-]+" nil t)

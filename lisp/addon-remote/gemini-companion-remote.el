@@ -116,7 +116,7 @@ customize `gemini-companion-remote-commands'" method)))
          (list (mapconcat #'tramp-shell-quote-argument program " "))
        program))))
 
-(defun gemini-companion-remote-command (name kind program)
+(defun gemini-companion-remote--command (name kind program)
   "Return the command for PROGRAM, a list, on the host NAME.
 KIND is `:pipe' or `:terminal'."
   (require 'tramp-sh)
@@ -140,7 +140,7 @@ KIND is `:pipe' or `:terminal'."
 KIND is `:pipe' or `:terminal', VARIABLES are strings NAME=VALUE, and
 PROGRAM is a list, whose first element may be in the path of a login shell
 only."
-  (gemini-companion-remote-command
+  (gemini-companion-remote--command
    name kind
    ;; A line break in quotes is an error in csh, and its -l takes no other flag.
    (list "sh" "-c" "cd \"$2\" || exit; command -v \"$3\" >/dev/null && eval \"$1\"; \
@@ -392,7 +392,7 @@ of a CLI on another host, use the directory of that CLI."
 (cl-defmethod gemini-companion-cli-host-agree ((host string))
   "Ask the user whether to connect HOST, the first time.
 Signal an error if the answer is no, or if no command connects it."
-  (gemini-companion-remote-command host :pipe nil)
+  (gemini-companion-remote--command host :pipe nil)
   (unless (assoc host gemini-companion-remote-directories)
     (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
 there with them? " (gemini-companion-names-title host)))

@@ -106,7 +106,7 @@ more than the name."
 (defvar gemini-companion-rename--current nil
   "The renames that have not ended, oldest first.")
 
-(defun gemini-companion-renames-open ()
+(defun gemini-companion-rename--all-open ()
   "Return the renames that await an answer of the user."
   (seq-filter #'gemini-companion-rename-edits gemini-companion-rename--current))
 
@@ -893,7 +893,7 @@ failed or took too long" old))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'rename)))
   "Contribute the open renames to the requests, and follow their edits."
-  '((gemini-companion-request-list-functions gemini-companion-renames-open)
+  '((gemini-companion-request-list-functions gemini-companion-rename--all-open)
     (gemini-companion-edit-functions gemini-companion-rename--follow)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'rename)))

@@ -526,7 +526,7 @@ BUFFER is nil.  Return nil if that text cannot be read."
     (or (cl-find key (gemini-companion-changes-file-seen record)
                  :key #'gemini-companion-changes-seen-key :test #'equal)
         (when-let* ((lines (gemini-companion-changes--now record buffer))
-                    (seen (gemini-companion-changes-see record lines key)))
+                    (seen (gemini-companion-changes--see record lines key)))
           (setf (gemini-companion-changes-file-seen record)
                 (cons seen
                       (cl-remove-if
@@ -547,7 +547,7 @@ BUFFER is nil.  Return nil if that text cannot be read."
                     buffer-file-coding-system))
           (gemini-companion-watch-stamp (gemini-companion-changes-path record)))))
 
-(defun gemini-companion-changes-see (record lines &optional key)
+(defun gemini-companion-changes--see (record lines &optional key)
   "Return the `gemini-companion-changes-seen' of RECORD in LINES; KEY is its key."
   (let ((look (gemini-companion-record-look
                (gemini-companion-changes-file-lines record) lines)))

@@ -80,7 +80,7 @@ The last sign is for terminals that cannot display the other one.")
 
 ;;;; Marks
 
-(defun gemini-companion-marks-kind (change)
+(defun gemini-companion-marks--kind (change)
   "Return the kind of CHANGE: `added', `changed' or `removed'."
   (cond ((null (gemini-companion-lines-change-lines change)) 'added)
         ((= (gemini-companion-lines-change-start change)
@@ -140,7 +140,7 @@ If WATCHED is non-nil, mark them again after edits."
        (end (max (point) (save-excursion (forward-line count) (point))))
        (mark (make-overlay (point) end nil t))
        (`(,_ ,face ,bitmap ,char ,ascii)
-        (assq (gemini-companion-marks-kind change) gemini-companion-marks--kinds))
+        (assq (gemini-companion-marks--kind change) gemini-companion-marks--kinds))
        (sign (propertize (gemini-companion-text-sign char ascii) 'face face))
        (string (concat
                 (propertize "!" 'display `(right-fringe ,bitmap ,face))

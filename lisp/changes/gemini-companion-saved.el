@@ -457,7 +457,7 @@ Drop it if its file is not shared."
 
 ;;;; Saving
 
-(defun gemini-companion-saved-soon (&rest _)
+(defun gemini-companion-saved--soon (&rest _)
   "Save what has changed in a second."
   (setq gemini-companion-saved--due t)
   (unless gemini-companion-saved--timer
@@ -470,13 +470,13 @@ Drop it if its file is not shared."
                  (when-let* ((entry (cl-find record gemini-companion-saved--entries
                                              :key #'gemini-companion-saved--entry-record)))
                    (gemini-companion-saved--entry-state entry)))
-    (gemini-companion-saved-soon)))
+    (gemini-companion-saved--soon)))
 
 (defun gemini-companion-saved--check-rules ()
   "Check soon whether all files that are saved are still shared."
   (when (or gemini-companion-saved--entries gemini-companion-saved--unread)
     (setq gemini-companion-saved--all-files t)
-    (gemini-companion-saved-soon)))
+    (gemini-companion-saved--soon)))
 
 (defun gemini-companion-saved--begin ()
   "Begin to save what has changed, unless a save is in progress."
@@ -500,7 +500,7 @@ If AT-ONCE is non-nil, call all of them."
          (setq gemini-companion-saved--timer
                (run-at-time 0 nil #'gemini-companion-saved--go-on)))
         (gemini-companion-saved--due
-         (gemini-companion-saved-soon))))
+         (gemini-companion-saved--soon))))
 
 (defun gemini-companion-saved--plan ()
   "Plan a save: first all data are made, and then the files."
@@ -709,7 +709,7 @@ A directory has a slash at its end."
                        (gemini-companion-saved--entry-data entry)))
                 ((gemini-companion-saved--hidden-p key)
                  (gemini-companion-saved--drop entry)
-                 (gemini-companion-saved-soon))
+                 (gemini-companion-saved--soon))
                 (t
                  ;; The replay reports what became of the edits.
                  (setf (gemini-companion-saved--entry-record entry) t)
@@ -719,7 +719,7 @@ A directory has a slash at its end."
                          (gemini-companion-saved--state record))))))
       (error
        (gemini-companion-saved--drop entry)
-       (gemini-companion-saved-soon)
+       (gemini-companion-saved--soon)
        (message "Saved changes of %s do not fit, and are dropped: %s"
                 (if (symbolp key) key (abbreviate-file-name key))
                 (error-message-string err))))))
@@ -748,8 +748,8 @@ A directory has a slash at its end."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'saved)))
   "Save what changes, and restore what is used."
   '((gemini-companion-changes-functions gemini-companion-saved--record-changed)
-    (gemini-companion-comment-functions gemini-companion-saved-soon)
-    (gemini-companion-turn-addition-hook gemini-companion-saved-soon)
+    (gemini-companion-comment-functions gemini-companion-saved--soon)
+    (gemini-companion-turn-addition-hook gemini-companion-saved--soon)
     (gemini-companion-privacy-refresh-hook gemini-companion-saved--check-rules)
     (gemini-companion-session-changed-functions gemini-companion-saved--use-sessions)
     (gemini-companion-edit-functions gemini-companion-saved--follow -90)

@@ -676,13 +676,13 @@ of Emacs calls this: the file is written after the command."
   (funcall gemini-companion-step-turned-function hunks kind on)
   (when from
     (push (list (current-buffer) from to) gemini-companion-step--turned)
-    (add-hook 'post-command-hook #'gemini-companion-step-write-turned)))
+    (add-hook 'post-command-hook #'gemini-companion-step--write-turned)))
 
-(defun gemini-companion-step-write-turned ()
+(defun gemini-companion-step--write-turned ()
   "Write the files of the buffers in which Emacs has undone or redone a step.
 This runs after a command.  Write a file only if the buffer has the text from
 before the step, and the file still has the bytes that the step has written."
-  (remove-hook 'post-command-hook #'gemini-companion-step-write-turned)
+  (remove-hook 'post-command-hook #'gemini-companion-step--write-turned)
   (let ((all (nreverse gemini-companion-step--turned)))
     (setq gemini-companion-step--turned nil)
     (pcase-dolist (`(,buffer . ,steps) (seq-group-by #'car all))
@@ -710,7 +710,7 @@ before the step, and the file still has the bytes that the step has written."
 (cl-defmethod gemini-companion-part-stop :after ((_part (eql 'changes)))
   "Stop writing files after an undo of Emacs."
   (setq gemini-companion-step--turned nil)
-  (remove-hook 'post-command-hook #'gemini-companion-step-write-turned))
+  (remove-hook 'post-command-hook #'gemini-companion-step--write-turned))
 
 (provide 'gemini-companion-step)
 ;;; gemini-companion-step.el ends here

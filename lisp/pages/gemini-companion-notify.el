@@ -141,7 +141,7 @@ Do nothing if the state of its CLI shows REQUEST.  EVENT is as in
                     "working "))
           #'gemini-companion-notify--help)))
 
-(defun gemini-companion-notify-header ()
+(defun gemini-companion-notify--header ()
   "Return the header line of the terminal of a CLI.
 It has the project if there are several CLIs, how much of this CLI waits for
 an answer, with the key that goes there, the state of the CLI and what it
@@ -387,7 +387,7 @@ A service that hangs would block Emacs for 25 seconds."
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'notify)))
   "Make the header lines of terminals."
-  (setq gemini-companion-terminal-header-function #'gemini-companion-notify-header))
+  (setq gemini-companion-terminal-header-function #'gemini-companion-notify--header))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'notify)))
   "Show the states and the requests of the CLIs."

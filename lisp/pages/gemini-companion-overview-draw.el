@@ -148,7 +148,7 @@ RIGHT is at the right edge."
   "Return COUNT in the format SINGULAR if it is 1, else in PLURAL."
   (format (if (= 1 count) singular plural) count))
 
-(defun gemini-companion-overview-draw-state (edit)
+(defun gemini-companion-overview-draw--state (edit)
   "Return a word for the outcome of EDIT, whose review has ended."
   (pcase (gemini-companion-edit-decision edit)
     ((guard (eq 'unwritten (gemini-companion-edit-file-state edit))) "unwritten")
@@ -189,7 +189,7 @@ RIGHT is at the right edge."
       (gemini-companion-overview-draw--newer-turn
        (gemini-companion-overview-row-newer row)))
      ((eq 'reverted (gemini-companion-edit-status edit)) "undone")
-     ((member (gemini-companion-overview-draw-state edit) '("rejected" "closed"
+     ((member (gemini-companion-overview-draw--state edit) '("rejected" "closed"
                                                             "unwritten"))
       "")
      ((gemini-companion-overview-row-unmarked row) "not marked")
@@ -609,7 +609,7 @@ omitted."
 
 (defun gemini-companion-overview-draw--word (row)
   "Return a word for the outcome of ROW, a file with no changes left."
-  (let ((state (gemini-companion-overview-draw-state
+  (let ((state (gemini-companion-overview-draw--state
                 (gemini-companion-overview-row-edit row))))
     (if (member state '("rejected" "closed" "unwritten"))
         state
@@ -651,7 +651,7 @@ omitted."
   "Return the line of ROW, a file of a turn, with BEFORE, for WIDTH columns."
   (pcase-let* ((edit (gemini-companion-overview-row-edit row))
                (left (length (gemini-companion-overview-row-left row)))
-               (state (gemini-companion-overview-draw-state edit))
+               (state (gemini-companion-overview-draw--state edit))
                (`(,name . ,warnings) (gemini-companion-overview-draw--name row)))
     (gemini-companion-overview-draw--line
      width

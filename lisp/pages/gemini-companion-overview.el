@@ -131,7 +131,7 @@ is left has colors.
   (setq buffer-invisibility-spec '(outline))
   (add-hook 'post-command-hook #'gemini-companion-overview--after-command nil t)
   (add-hook 'pre-redisplay-functions #'gemini-companion-overview-page-note-display nil t)
-  (add-hook 'context-menu-functions #'gemini-companion-overview-context-menu nil t)
+  (add-hook 'context-menu-functions #'gemini-companion-overview--context-menu nil t)
   (gemini-companion-page-set-up #'gemini-companion-overview-page-write
                                 '(gemini-companion-changes-functions
                                   gemini-companion-comment-functions
@@ -1317,7 +1317,7 @@ default the number that was typed."
   (gemini-companion-commands-go-to-click event)
   (gemini-companion-overview-toggle))
 
-(defun gemini-companion-overview-context-menu (menu click)
+(defun gemini-companion-overview--context-menu (menu click)
   "Add what can be done with the row at CLICK to MENU, and return MENU.
 This is a function of `context-menu-functions'."
   (save-excursion

@@ -147,7 +147,7 @@ what keeps a CLI from connecting in this directory.
   "Write the status into the current buffer: the verdict, and the sections."
   (let* ((directory default-directory)
          (findings (let ((default-directory temporary-file-directory))
-                     (gemini-companion-status-findings directory)))
+                     (gemini-companion-status--findings directory)))
          (verdict (unless (gemini-companion-sessions)
                     (seq-find (lambda (finding)
                                 (memq (nth 1 finding) '(bad wait)))
@@ -237,7 +237,7 @@ Omit REMEDY if it is there already, of an earlier finding."
 
 (defun gemini-companion-status--finding-row (finding)
   "Return FINDING as arguments of `gemini-companion-status--insert'.
-FINDING is an element of `gemini-companion-status-findings'.  The value is
+FINDING is an element of `gemini-companion-status--findings'.  The value is
 a list (LINE REMEDY ACTION...); a LINE is, for example:
   ✗ Server: gemini-companion-mode is off"
   (pcase-let* ((`(,title ,mark ,text . ,more) finding)
@@ -297,7 +297,7 @@ The value is a list of arguments of `gemini-companion-status--insert'."
 
 ;;;; Checks
 
-(defun gemini-companion-status-findings (directory)
+(defun gemini-companion-status--findings (directory)
   "Return the findings of all parts that are loaded, for a CLI in DIRECTORY.
 The value is an alist of (TITLE . FINDING) in the order of
 `gemini-companion-status-titles'; for findings, see

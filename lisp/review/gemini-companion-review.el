@@ -143,9 +143,9 @@ For CONTEXT, see `gemini-companion-commands'."
 
 ;;;; Context menu
 
-(put 'gemini-companion-review-context-menu 'permanent-local-hook t)
+(put 'gemini-companion-review--context-menu 'permanent-local-hook t)
 
-(defun gemini-companion-review-context-menu (menu click)
+(defun gemini-companion-review--context-menu (menu click)
   "Add the answers of the review at CLICK to MENU, and return MENU.
 This is a member of `context-menu-functions'."
   (when (and gemini-companion-edit-here
@@ -162,9 +162,9 @@ This is a member of `context-menu-functions'."
   "Add the answers of a review to the context menu of its buffer, or remove them.
 This is a member of `gemini-companion-review-mode-hook' while the mode is on."
   (if gemini-companion-review-mode
-      (add-hook 'context-menu-functions #'gemini-companion-review-context-menu
+      (add-hook 'context-menu-functions #'gemini-companion-review--context-menu
                 nil t)
-    (remove-hook 'context-menu-functions #'gemini-companion-review-context-menu
+    (remove-hook 'context-menu-functions #'gemini-companion-review--context-menu
                  t)))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'review)))
@@ -229,7 +229,7 @@ Do not compare the texts."
   (gemini-companion-edit-open-or-error)
   (gemini-companion-view-hunk (gemini-companion-review-of-buffer)))
 
-(defun gemini-companion-review-excluded-p ()
+(defun gemini-companion-review--excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
   (member (gemini-companion-review--displayed-hunk)
           (gemini-companion-hunk-excluded
@@ -246,11 +246,11 @@ Do not compare the texts."
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'excluded)))
   "Return non-nil if the hunk of a review at point is excluded."
-  (gemini-companion-review-excluded-p))
+  (gemini-companion-review--excluded-p))
 
 ;;;; Hunk at point
 
-(defun gemini-companion-review-update-hunk ()
+(defun gemini-companion-review--update-hunk ()
   "Update the comparison of the review at point, and return the hunk at point.
 The value is nil if there is no hunk.  Commands call this; menus call
 `gemini-companion-review--displayed-hunk', which compares nothing.  If the texts
@@ -415,7 +415,7 @@ With a file name, as in :w FILE, do what Evil does."
 Accepting the proposal sends only the hunks that are not excluded.  KEY is the
 key that restores it, by default that of this command."
   (interactive)
-  (let ((hunk (or (gemini-companion-review-update-hunk)
+  (let ((hunk (or (gemini-companion-review--update-hunk)
                   (user-error
                    "No hunk here; %s goes to the next one"
                    (gemini-companion-header-shortest-key

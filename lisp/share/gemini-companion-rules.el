@@ -173,7 +173,7 @@ reviewed, also in %s" title names)))
   "Return the phrase that names the rule of VERDICT, or nil if that is nil.
 Two examples are: by your rule docs/**, and: your rule my-rule-p failed."
   (when verdict
-    (let ((rule (gemini-companion-rules-condition-text
+    (let ((rule (gemini-companion-rules--condition-text
                  (gemini-companion-rules-verdict-condition verdict))))
       (if (gemini-companion-rules-verdict-problem verdict)
           (format "your rule %s failed: %s" rule
@@ -181,7 +181,7 @@ Two examples are: by your rule docs/**, and: your rule my-rule-p failed."
                    (gemini-companion-rules-verdict-problem verdict) 40))
         (format "by your rule %s" rule)))))
 
-(defun gemini-companion-rules-condition-text (condition)
+(defun gemini-companion-rules--condition-text (condition)
   "Return CONDITION, of a rule, as a text of at most 40 columns."
   (gemini-companion-names-shown
    (cond ((stringp condition) condition)

@@ -50,7 +50,7 @@ DEAD = """
                                     (commandp command)))
                   (push command dead))))
     (visit (lookup-key gemini-companion-mode-map [menu-bar gemini]))
-    (dolist (finding (gemini-companion-status-findings default-directory))
+    (dolist (finding (gemini-companion-status--findings default-directory))
       (dolist (button (nthcdr 4 finding))
         (unless (functionp (cdr button)) (push button dead))))
     dead))

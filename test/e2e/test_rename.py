@@ -39,7 +39,7 @@ TEXTS = {
     "c.py": "import a\n\nprint(a.one())\n",
 }
 RENAMED = {name: text.replace("one", "uno") for name, text in TEXTS.items()}
-OPEN = "(gemini-companion-renames-open)"
+OPEN = "(gemini-companion-rename--all-open)"
 
 
 class Renamed:

@@ -143,9 +143,9 @@ Return a plist of what came of it."
            :line (plist-get rename :line) :new (plist-get rename :new)
            :client "gemini" :pids nil :directory project)
      (lambda (facts) (push facts answers)))
-    (judge-until 120 (lambda () (or answers (gemini-companion-renames-open))))
+    (judge-until 120 (lambda () (or answers (gemini-companion-rename--all-open))))
     (setq result (list :shown (- (float-time) began)))
-    (when-let* ((open (car (gemini-companion-renames-open)))
+    (when-let* ((open (car (gemini-companion-rename--all-open)))
                 (edits (gemini-companion-rename-edits open)))
       ;; As if somebody read it.
       (judge-until 3 (lambda () (= (length edits)

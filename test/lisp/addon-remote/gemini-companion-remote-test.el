@@ -38,11 +38,11 @@
 a\\ it\\\\\\'s")))
     ;; Emacs 30 shows no hops in the name of a file.
     (dolist (name (list name (file-remote-p (concat name "/"))))
-      (should (equal command (gemini-companion-remote-command
+      (should (equal command (gemini-companion-remote--command
                               name kind '("a" "it's"))))))
   (should (string-search "gemini-companion-remote-commands"
                          (gemini-companion-test-refusal
-                           (gemini-companion-remote-command "/ftp:far:" :pipe nil)))))
+                           (gemini-companion-remote--command "/ftp:far:" :pipe nil)))))
 
 (ert-deftest gemini-companion-remote-findings-name-what-is-wrong-there ()
   :tags '(pure)

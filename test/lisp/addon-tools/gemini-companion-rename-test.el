@@ -78,9 +78,9 @@
      (lambda (facts) (push facts gemini-companion-rename-test-answers)))
     (gemini-companion-test-wait
      (lambda ()
-       (or (gemini-companion-renames-open)
+       (or (gemini-companion-rename--all-open)
            gemini-companion-rename-test-answers))))
-  (or (car (gemini-companion-renames-open))
+  (or (car (gemini-companion-rename--all-open))
       (car gemini-companion-rename-test-answers)))
 
 (defun gemini-companion-rename-test-problem (text &rest arguments)
@@ -99,9 +99,9 @@ Return the question, or nil if none is asked."
                   (lambda (prompt) (setq question prompt) yes))
                  ((symbol-function 'yes-or-no-p)
                   (lambda (prompt) (setq question (concat "!" prompt)) yes)))
-        (gemini-companion-request-answer (car (gemini-companion-renames-open))
+        (gemini-companion-request-answer (car (gemini-companion-rename--all-open))
                                          answer))
-      (unless (gemini-companion-renames-open)
+      (unless (gemini-companion-rename--all-open)
         (gemini-companion-test-wait
          (lambda () gemini-companion-rename-test-answers))))
     question))
@@ -127,7 +127,7 @@ Return the question, or nil if none is asked."
       ;; No is an answer, but none about the rename.
       (should (string-prefix-p "Write rename"
                                (gemini-companion-rename-test-answer 'allow)))
-      (should (gemini-companion-renames-open))
+      (should (gemini-companion-rename--all-open))
       (gemini-companion-rename-test-answer 'allow 'yes)
       (should-not (gemini-companion-requests))
       (should (equal "def uno():\n    pass\n"
@@ -199,7 +199,7 @@ Return the question, or nil if none is asked."
         ;; On the row of one file, too, the answer is that to all.
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
           (gemini-companion-overview-accept)))
-      (should-not (gemini-companion-renames-open))
+      (should-not (gemini-companion-rename--all-open))
       (should (equal "def uno():\n    pass\n"
                      (gemini-companion-rename-test-text "a.py"))))))
 
@@ -252,7 +252,7 @@ Return the question, or nil if none is asked."
         (gemini-companion-rename-test-go "rename one")
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
           (gemini-companion-overview-reject)))
-      (should-not (gemini-companion-renames-open))
+      (should-not (gemini-companion-rename--all-open))
       (should (equal "def one():\n    pass\n"
                      (gemini-companion-rename-test-text "a.py"))))))
 
@@ -265,7 +265,7 @@ Return the question, or nil if none is asked."
           (should (string-search "No proposal"
                                  (gemini-companion-test-refusal
                                    (gemini-companion-overview-accept)))))
-        (should (gemini-companion-renames-open))))))
+        (should (gemini-companion-rename--all-open))))))
 
 (defmacro gemini-companion-rename-test-failing (fails &rest body)
   "Evaluate BODY, where writes fail if FAILS, given a file and a text, is true."
@@ -389,7 +389,7 @@ Return the question, or nil if none is asked."
                 (should (gemini-companion-auto-on-p
                          (gemini-companion-rename-session rename)))
                 (gemini-companion-auto-offer 'all)
-                (should (equal (list rename) (gemini-companion-renames-open)))
+                (should (equal (list rename) (gemini-companion-rename--all-open)))
                 (should (seq-every-p #'gemini-companion-edit-open-p
                                      (gemini-companion-rename-edits rename)))
                 (should (equal "def one():\n    pass\n"
@@ -417,9 +417,9 @@ Return the question, or nil if none is asked."
                      (when (eq moment 'answer)
                        (funcall change))
                      t)))
-          (gemini-companion-request-answer (car (gemini-companion-renames-open))
+          (gemini-companion-request-answer (car (gemini-companion-rename--all-open))
                                            'allow)))
-      (should-not (gemini-companion-renames-open))
+      (should-not (gemini-companion-rename--all-open))
       (should (equal '((:refused "changed")) gemini-companion-rename-test-answers))
       (should (equal "def one():\n    pass\n"
                      (gemini-companion-rename-test-text "a.py")))
@@ -485,7 +485,7 @@ Return the question, or nil if none is asked."
                                      "b.py:5\n> uno()\nugly")
                              (plist-get (car gemini-companion-rename-test-answers)
                                         :reason)))
-              (should-not (gemini-companion-renames-open))))
+              (should-not (gemini-companion-rename--all-open))))
         (gemini-companion-remove-comments 'all)))))
 
 (ert-deftest gemini-companion-rename-writes-all-files-or-none ()
@@ -724,7 +724,7 @@ Return the question, or nil if none is asked."
       (gemini-companion-rename-test-problem "read-only"))
     (set-file-modes "b.py" #o600)
     (gemini-companion-rename-test-ask)
-    (let ((rename (car (gemini-companion-renames-open))))
+    (let ((rename (car (gemini-companion-rename--all-open))))
       (gemini-companion-test-demoted
         (gemini-companion-rename-ask
          (list :path (expand-file-name "a.py") :symbol "one" :new "due")
@@ -732,7 +732,7 @@ Return the question, or nil if none is asked."
       (should (string-search "other edits"
                              (plist-get (car gemini-companion-rename-test-answers)
                                         :problem)))
-      (should (equal (list rename) (gemini-companion-renames-open)))))
+      (should (equal (list rename) (gemini-companion-rename--all-open)))))
   (gemini-companion-rename-test-with nil
       (mapcar (lambda (n) (list (if (zerop n) "a.py" (format "m%d.py" n)) "one\n"))
               (number-sequence 0 100))

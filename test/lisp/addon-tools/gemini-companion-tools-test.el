@@ -258,7 +258,7 @@ quit, whether to unlink them by t or nil."
               (status ()
                 (format "%s" (seq-filter
                               (lambda (finding) (equal "Permissions" (car finding)))
-                              (gemini-companion-status-findings directory)))))
+                              (gemini-companion-status--findings directory)))))
       (gemini-companion-tools-test-call 'yes)
       (should (string-search "--notice" (hook)))
       (should (string-search "Permissions of Qwen Code are shown" (status)))
@@ -484,7 +484,7 @@ quit, whether to unlink them by t or nil."
 (defun gemini-companion-tools-test-shown (directory)
   "Return the status of the links, as in DIRECTORY, as a text."
   (format "%s" (seq-filter (lambda (finding) (equal "Links" (car finding)))
-                           (gemini-companion-status-findings directory))))
+                           (gemini-companion-status--findings directory))))
 
 (ert-deftest gemini-companion-tools-status-shows-what-rules-can-do-in-which-mode ()
   (gemini-companion-tools-test-with-home
@@ -496,7 +496,7 @@ quit, whether to unlink them by t or nil."
                             (concat (symbol-name (nth 1 finding)) " " (nth 2 finding)))
                           (seq-filter (lambda (finding)
                                         (equal "Rules" (car finding)))
-                                      (gemini-companion-status-findings
+                                      (gemini-companion-status--findings
                                        directory))))
                 (matches-p (regexps texts)
                   (should (length= texts (length regexps)))

@@ -118,10 +118,10 @@
   (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
     (find-file "a")
     (let* ((computed nil)
-           (see (symbol-function 'gemini-companion-changes-see))
+           (see (symbol-function 'gemini-companion-changes--see))
            (drawn 0)
            (count (lambda (&rest _) (cl-incf drawn))))
-      (cl-letf (((symbol-function 'gemini-companion-changes-see)
+      (cl-letf (((symbol-function 'gemini-companion-changes--see)
                  (lambda (record lines &rest rest)
                    (push (gemini-companion-lines-join lines) computed)
                    (apply see record lines rest))))
@@ -332,7 +332,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (let ((last-command 'ignore))
         (undo-boundary)
         (undo)
-        (gemini-companion-step-write-turned))
+        (gemini-companion-step--write-turned))
       (should (equal written (gemini-companion-text-bytes "a"))))))
 
 ;; Gemini CLI reports a replacement with plain line ends, and keeps those of the file.
@@ -459,7 +459,7 @@ TEXT is what it has proposed.  Visit the file a before."
               (let ((last-command 'ignore))
                 (undo-boundary)
                 (undo)
-                (gemini-companion-step-write-turned))
+                (gemini-companion-step--write-turned))
               (funcall check file)
               (should (equal (and (equal file written) 1)
                              (gemini-companion-test-left))))
@@ -476,7 +476,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (let ((last-command 'ignore))
         (undo-boundary)
         (undo)
-        (gemini-companion-step-write-turned))
+        (gemini-companion-step--write-turned))
       (should (equal written (gemini-companion-test-file-text "a")))
       (delete-region (- (point-max) 5) (point-max))
       (save-buffer)
@@ -490,7 +490,7 @@ TEXT is what it has proposed.  Visit the file a before."
         (should (string-search
                  "a is not saved; it has changed since"
                  (ert-with-message-capture messages
-                   (gemini-companion-step-write-turned)
+                   (gemini-companion-step--write-turned)
                    messages))))
       (should (equal "other\n" (gemini-companion-test-file-text "a")))
       (should (buffer-modified-p)))))
@@ -1100,7 +1100,7 @@ Lines of others that go are in the kill ring."
              (0 (let ((last-command 'ignore))
                   (undo-boundary)
                   (undo)
-                  (gemini-companion-step-write-turned)))
+                  (gemini-companion-step--write-turned)))
              (1 (gemini-companion-changes-test-narrowed
                   (gemini-companion-decision-undo)
                   (when (= 0 (random 2))

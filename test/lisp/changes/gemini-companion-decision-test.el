@@ -184,7 +184,7 @@
                     (undo-boundary)
                     ;; In Emacs 28, `undo-redo' needs a number.
                     (funcall command 1)
-                    (gemini-companion-step-write-turned))))
+                    (gemini-companion-step--write-turned))))
         (let ((first (if keep "keep of 2 changes" "undo of a")))
           (if keep
               (gemini-companion-keep-changes)

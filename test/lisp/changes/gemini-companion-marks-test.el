@@ -13,7 +13,7 @@
     (should (equal '(1 4 5 8 10) (gemini-companion-test-marked "a")))
     (should (equal '(changed added removed changed)
                    (mapcar (lambda (mark)
-                             (gemini-companion-marks-kind
+                             (gemini-companion-marks--kind
                               (overlay-get mark 'gemini-companion-change)))
                            gemini-companion-marks-here)))
     (should (equal '(nil . 1) (window-margins)))

@@ -199,7 +199,7 @@
       (narrow-to-region (point-min) 4)
       (undo-boundary)
       (undo)
-      (gemini-companion-step-write-turned)
+      (gemini-companion-step--write-turned)
       (should (equal text (buffer-string)))
       (should (equal text (gemini-companion-test-file-text "a")))
       (should (eq 'accepted (gemini-companion-undo-test-status edit))))))

@@ -118,7 +118,7 @@
       (let ((last-command (if (= left 1) 'ignore 'undo)))
         (undo-boundary)
         (undo)
-        (gemini-companion-step-write-turned))
+        (gemini-companion-step--write-turned))
       (ert-run-idle-timers)
       (should (eql left (gemini-companion-test-left))))
     (should (equal "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n" (buffer-string)))
@@ -554,7 +554,7 @@
       (should told)
       (should-not (file-locked-p buffer-file-truename))
       (undo)
-      (gemini-companion-step-write-turned)
+      (gemini-companion-step--write-turned)
       (should-not (file-locked-p buffer-file-truename)))))
 
 (ert-deftest gemini-companion-walk-names-a-file-that-it-cannot-change ()

@@ -59,9 +59,9 @@
         (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
           (should (string-match-p
                    (concat "\\` 1 to answer: M-x gemini-companion-review" state "\\'")
-                   (with-current-buffer terminal (gemini-companion-notify-header))))))
+                   (with-current-buffer terminal (gemini-companion-notify--header))))))
       ;; In no terminal of a CLI.
-      (should (equal " not connected" (gemini-companion-notify-header)))
+      (should (equal " not connected" (gemini-companion-notify--header)))
       (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (gemini-companion-list)
@@ -69,10 +69,10 @@
       (kill-buffer)
       (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
       (gemini-companion-state-report session 'edit nil)
-      (should-not (string-search "to answer" (gemini-companion-notify-header)))
+      (should-not (string-search "to answer" (gemini-companion-notify--header)))
       (split-window nil 12 t)
       (should (string-match-p "\\` not con"
-                              (gemini-companion-notify-header))))))
+                              (gemini-companion-notify--header))))))
 
 (ert-deftest gemini-companion-notify-header-names-the-project-of-one-of-several ()
   (gemini-companion-notify-test-with
@@ -88,7 +88,7 @@
                    (list :id (format "other %d" index) :client "gemini"
                          :directory directory))
                  others)))
-        (let ((header (gemini-companion-notify-header)))
+        (let ((header (gemini-companion-notify--header)))
           (should (string-prefix-p beginning header))
           (should (eq (null others) (not (string-search ": " header))))))
       ;; What waits is that of this CLI.
@@ -96,9 +96,9 @@
                                       (expand-file-name "a") "new\n")
       (gemini-companion-notify-test-settled 'question
         (should (equal "?2 " (car (gemini-companion-part-lighter 'notify))))
-        (should (string-search ": 1 to answer: " (gemini-companion-notify-header))))
+        (should (string-search ": 1 to answer: " (gemini-companion-notify--header))))
       (gemini-companion-state-report session 'edit nil)
-      (should-not (string-search "to answer" (gemini-companion-notify-header))))))
+      (should-not (string-search "to answer" (gemini-companion-notify--header))))))
 
 (cl-defstruct (gemini-companion-notify-test-request
                (:noinline t)
@@ -123,10 +123,10 @@
            (gemini-companion-request-list-functions (list (lambda () requests))))
       (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 200)))
         (with-current-buffer terminal
-          (should (equal " make -n all; connected" (gemini-companion-notify-header)))
+          (should (equal " make -n all; connected" (gemini-companion-notify--header)))
           (push (funcall make) requests)
           (should (equal " make -n all; make -n all; connected"
-                         (gemini-companion-notify-header))))))))
+                         (gemini-companion-notify--header))))))))
 
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()
   (gemini-companion-notify-test-with
@@ -198,14 +198,14 @@ M-x gemini-companion-review goes there") notices)))
         (progn
           (set-window-buffer nil terminal)
           (with-current-buffer terminal
-            (should-not (string-search "change" (gemini-companion-notify-header))))
+            (should-not (string-search "change" (gemini-companion-notify--header))))
           (gemini-companion-test-write "a" "1\n2\nthree\n")
           (gemini-companion-file-state-record session (expand-file-name "a")
                                          "one\n2\n3\n" "1\n2\nthree\n")
           (with-current-buffer terminal
             (should (string-suffix-p
                      "; 2 changes: M-x gemini-companion-next-change"
-                     (gemini-companion-notify-header)))))
+                     (gemini-companion-notify--header)))))
       (gemini-companion-part-stop 'changes))))
 
 (ert-deftest gemini-companion-notify-counts-only-the-changes-of-its-cli ()
@@ -213,7 +213,7 @@ M-x gemini-companion-review goes there") notices)))
     (let ((other '(:id "2" :client "qwen" :directory "/src/bank/"))
           (shown (lambda ()
                    (with-current-buffer terminal
-                     (let ((header (gemini-companion-notify-header)))
+                     (let ((header (gemini-companion-notify--header)))
                        (and (string-match "\\([0-9]+\\) changes?:" header)
                             (string-to-number (match-string 1 header))))))))
       (gemini-companion-part-start 'changes)

@@ -67,7 +67,7 @@
                    ("accepted" :decision dismissed :file-state written)
                    ("unwritten" :decision automatic :file-state unwritten)))
     (should (equal state
-                   (gemini-companion-overview-draw-state
+                   (gemini-companion-overview-draw--state
                     (apply #'gemini-companion-edit-make :file "/a" :true-name "/a"
                            slots))))))
 

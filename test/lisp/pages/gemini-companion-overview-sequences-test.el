@@ -686,7 +686,7 @@ Questions are answered by ANSWER, by default yes."
         (let ((last-command 'ignore))
           (undo-boundary)
           (undo)
-          (gemini-companion-step-write-turned)))
+          (gemini-companion-step--write-turned)))
       (gemini-companion-sequences--restore left)
       (gemini-companion-sequences--should-be texts states world))))
 

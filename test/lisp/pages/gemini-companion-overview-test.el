@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion)
 (require 'gemini-companion-comment-test-helper)
 ;; The copies of the core have no such file.
 (require 'gemini-companion-prompt nil t)
@@ -1371,7 +1372,7 @@ Questions are answered by no."
                                     (push (cadr item) labels))
                                   (when (stringp (car-safe item))
                                     (push (car item) labels)))
-                                (gemini-companion-overview-context-menu
+                                (gemini-companion-overview--context-menu
                                  (make-sparse-keymap) nil))
                     (seq-filter (lambda (label)
                                   (member label '("Keep" "Undo" "Comment" "Accept")))

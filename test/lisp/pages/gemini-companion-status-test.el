@@ -108,7 +108,7 @@ parts find."
       (cl-letf (((symbol-function 'gemini-companion-parts-loaded)
                  (lambda () parts)))
         (should (equal '("First" "Second" "Third" "Fourth" "Last")
-                       (mapcar #'caddr (gemini-companion-status-findings "/"))))
+                       (mapcar #'caddr (gemini-companion-status--findings "/"))))
         (unwind-protect
             (save-window-excursion
               (gemini-companion-status)
@@ -124,7 +124,7 @@ parts find."
                  '(("Server" good "Fine"))))))
     (should (equal '("Part revert" bad "It is broken")
                    (gemini-companion-test-demoted
-                     (car (last (gemini-companion-status-findings "/"))))))))
+                     (car (last (gemini-companion-status--findings "/"))))))))
 
 (ert-deftest gemini-companion-status-test-follows-the-sessions-while-visible ()
   (let ((checked 0))
@@ -164,7 +164,7 @@ parts find."
     (let ((gemini-companion-status-checks
            (seq-filter titled-p gemini-companion-status-checks)))
       (mapcar #'cdr
-              (seq-filter titled-p (gemini-companion-status-findings
+              (seq-filter titled-p (gemini-companion-status--findings
                                     (or directory "/")))))))
 
 (defun gemini-companion-status-test--marks (title &optional directory)

@@ -126,7 +126,7 @@
       (gemini-companion-review-next-hunk)
       (gemini-companion-review-previous-hunk)
       (ediff-recenter)
-      (should (gemini-companion-review-excluded-p)))
+      (should (gemini-companion-review--excluded-p)))
     (should (equal "Hunk excluded; x restores it\n"
                    (gemini-companion-test-text (messages-buffer))))))
 
@@ -139,7 +139,7 @@
           (gemini-companion-review-next-hunk count)
           (should (= line (line-number-at-pos)))
           (should (= line (gemini-companion-hunk-old
-                           (gemini-companion-review-update-hunk)))))))
+                           (gemini-companion-review--update-hunk)))))))
     (with-selected-window (get-buffer-window "*gemini proposal: a*")
       (gemini-companion-review-next-hunk)
       (gemini-companion-review-toggle-hunk)
@@ -171,7 +171,7 @@
               (goto-char (point-min))
               (search-forward "four")
               (unless (and (eq compare #'ediff-update-diffs)
-                           (not (gemini-companion-review-update-hunk)))
+                           (not (gemini-companion-review--update-hunk)))
                 (gemini-companion-review-toggle-hunk)
                 (setq text (string-replace "four" "4" text))))
             (should (equal text (gemini-companion-edit-text diff)))))))))

@@ -172,8 +172,8 @@
            (menu (make-sparse-keymap))
            (click `(mouse-3 (,(get-buffer-window buffer) 1 (0 . 0) 0))))
       (with-current-buffer buffer
-        (should (memq #'gemini-companion-review-context-menu context-menu-functions))
-        (gemini-companion-review-context-menu menu click)
+        (should (memq #'gemini-companion-review--context-menu context-menu-functions))
+        (gemini-companion-review--context-menu menu click)
         (call-interactively (lookup-key menu [gemini-companion-edit-reject])))
       (should (eq 'rejected (gemini-companion-edit-decision edit))))))
 

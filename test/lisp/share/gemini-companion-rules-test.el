@@ -146,7 +146,7 @@ ROOTS of them are the workspace roots; no rule is set."
            (gemini-companion-rules-test-b-p . "gemini-companion-rules-test-b-p")
            (,(lambda (&rest _) t) . "that is a function")
            ((or "docs/*" "a") . "(or \"docs/*\" \"a\")")))
-      (should (equal rule (gemini-companion-rules-condition-text condition))))
+      (should (equal rule (gemini-companion-rules--condition-text condition))))
     (let ((gemini-companion-review-rules '(("docs/**" . always))))
       (should (equal "by your rule docs/**"
                      (gemini-companion-rules-phrase
