@@ -18,8 +18,10 @@
 ;; file that other programs may have written is updated when its window is selected, when
 ;; Emacs gets the focus, and at the end of a turn.
 ;;
-;; A record forgets what reviewed hunks have added and removed.  At most 200 records
-;; without changes left are kept; those with changes left are never dropped.
+;; A record forgets what reviewed hunks have added and removed.  What is reviewed of an
+;; edit that the list of edits has dropped is forgotten with the edit; so is a record
+;; without changes left, once all of its edits are dropped.  Changes left are never
+;; forgotten.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.
@@ -104,9 +106,6 @@ record has changed."
 
 (defvar gemini-companion-changes--files nil
   "The records of files, in the order in which CLIs first wrote the files.")
-
-(defconst gemini-companion-changes--most-reviewed 200
-  "Maximum number of records without changes left.")
 
 (defvar gemini-companion-changes-history-function #'ignore
   "Function that returns the hunks of a record that the decisions name.
@@ -275,16 +274,14 @@ A CLI may report a write that Emacs has already found in the file."
           (setf (gemini-companion-changes-file-new record)
                 (gemini-companion-edit-new-p edit)))
         (setf (gemini-companion-changes-file-edit record) edit
-              (gemini-companion-changes-file-lines record)
-              (gemini-companion-record-forget
-               lines
-               (append hunks (gemini-companion-changes--hunks-to-remember record))))
+              (gemini-companion-changes-file-lines record) lines)
         (cl-pushnew edit (gemini-companion-changes-file-edits record))
         (push (gemini-companion-changes--write
                edit (gemini-companion-edit-after edit)
                (append hunks (and write (gemini-companion-changes--write-hunks write)))
                (gemini-companion-changes--with-hunks shown hunks))
               (gemini-companion-changes-file-writes record))
+        (gemini-companion-changes--forget record)
         (unless (memq record gemini-companion-changes--files)
           (setq gemini-companion-changes--files
                 (append gemini-companion-changes--files (list record))))
@@ -418,13 +415,37 @@ they are of the last writes, whose texts the undo of Emacs may bring back."
                  entries))
    (funcall gemini-companion-changes-history-function record)))
 
+(defun gemini-companion-changes--forget (record)
+  "Forget in RECORD what is reviewed and can no longer be undone.
+So are edits of which nothing else is recorded."
+  (let* ((named (gemini-companion-changes--hunks-to-remember record))
+         (old-p (lambda (edit) (not (gemini-companion-edit-listed-p edit))))
+         (writes (seq-remove
+                  (lambda (write)
+                    (and (funcall old-p (gemini-companion-changes--write-edit write))
+                         (seq-every-p
+                          (lambda (hunk)
+                            (and (gemini-companion-record-hunk-reviewed hunk)
+                                 (not (gemini-companion-record-hunk-undone hunk))
+                                 (not (memq hunk named))))
+                          (gemini-companion-changes--write-hunks write))))
+                  (gemini-companion-changes-file-writes record))))
+    (cl-callf gemini-companion-record-forget (gemini-companion-changes-file-lines record)
+      named old-p)
+    (setf (gemini-companion-changes-file-writes record) writes
+          (gemini-companion-changes-file-edits record)
+          (seq-intersection (gemini-companion-changes-file-edits record)
+                            (mapcar #'gemini-companion-changes--write-edit writes)
+                            #'eq))))
+
 (defun gemini-companion-changes--make-room (record)
-  "Drop the oldest records without changes left, but not RECORD, if they are many."
-  (let ((reviewed (seq-remove #'gemini-companion-changes-file-unreviewed
-                              (remq record gemini-companion-changes--files))))
-    (mapc #'gemini-companion-changes--drop
-          (seq-take reviewed (max 0 (- (length reviewed)
-                                       gemini-companion-changes--most-reviewed))))))
+  "Drop the records without changes left of old edits, but not RECORD."
+  (dolist (other (remq record gemini-companion-changes--files))
+    (unless (or (gemini-companion-changes-file-unreviewed other)
+                (seq-some #'gemini-companion-edit-listed-p
+                          (gemini-companion-changes-file-edits other))
+                (funcall gemini-companion-changes-history-function other))
+      (gemini-companion-changes--drop other))))
 
 (defun gemini-companion-changes--before (edit)
   "Return the text that the file of EDIT had, or nil if it was not recorded."

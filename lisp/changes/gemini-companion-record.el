@@ -633,12 +633,23 @@ between BEFORE and ACCEPTED, or else AFTER, if they are known."
       (write after (and (not accepted) regions)))
     (cons look hunks)))
 
-(defun gemini-companion-record-forget (lines named)
+(defun gemini-companion-record-forget (lines named &optional old-p)
   "Return LINES without those that reviewed hunks of edits have added and removed.
 If they are many, also omit those that unreviewed hunks have added and removed.
-NAMED are hunks that an undo history names: their lines stay.  Hunks whose lines
-are forgotten are marked as `forgotten', or as `superseded'."
+Hunks whose lines are forgotten are marked as `forgotten', or as `superseded'.
+
+OLD-P is a predicate on edits: lines that a reviewed hunk of such an edit has
+added become lines from before the first edit, and those that it has removed are
+forgotten.  NAMED are hunks that an undo history names: their lines stay."
   (let* ((named (gemini-companion-record--set named))
+         (lines (if old-p
+                    (gemini-companion-record--without-old
+                     lines
+                     (lambda (hunk)
+                       (and (gemini-companion-record--settled-hunk-p hunk)
+                            (not (gethash hunk named))
+                            (funcall old-p (gemini-companion-record-hunk-edit hunk)))))
+                  lines))
          (present (cl-count-if (lambda (line)
                                  (gemini-companion-record--there-p
                                   (gemini-companion-record--marks line)))
@@ -661,6 +672,32 @@ are forgotten are marked as `forgotten', or as `superseded'."
                         if (funcall forget-p line)
                         do (gemini-companion-record--forget-line line)
                         else collect line)))))
+
+(defun gemini-companion-record--without-old (lines old-p)
+  "Return LINES without the marks of hunks that satisfy OLD-P.
+A mark stays if an older one of the line stays, but for those of others."
+  (vconcat
+   (cl-loop for line across lines
+            for old = (and (consp line)
+                           (gemini-companion-record--last-old (cdr line) old-p))
+            for newer = (and old
+                             (seq-take-while (lambda (mark) (not (eq mark old)))
+                                             (cdr line)))
+            if (null old) collect line
+            else if (or (cdr old) (seq-some #'cdr newer))
+            collect (gemini-companion-record--line
+                     (car line)
+                     (append newer (and (cdr old) gemini-companion-record--base))))))
+
+(defun gemini-companion-record--last-old (marks old-p)
+  "Return the last one of MARKS, of a hunk that satisfies OLD-P, or nil.
+All older marks must be of such hunks, or of others."
+  (cl-loop with last = nil
+           for mark in (reverse marks)
+           for of-edit = (gemini-companion-record--of-edit-p mark)
+           while (or (not of-edit) (funcall old-p (car mark)))
+           when of-edit do (setq last mark)
+           finally return last))
 
 (defun gemini-companion-record--forget-line (line)
   "Set in the hunks of LINE that it is forgotten."

@@ -734,19 +734,47 @@ Return the number of changes that are left."
       (should (equal (concat gemini-companion-test-lines "mine\n")
                      (buffer-string))))))
 
-(ert-deftest gemini-companion-changes-of-few-reviewed-files-are-recorded ()
+(defun gemini-companion-changes-test-accepted (file text session)
+  "Write TEXT to FILE, which the user of SESSION accepts, and forget the outcome."
+  (gemini-companion-server-receive
+   'outcome-written
+   (gemini-companion-edit-id
+    (gemini-companion-test-writes file text session 'reviewed))))
+
+(ert-deftest gemini-companion-changes-reviewed-of-old-edits-are-forgotten ()
   :tags '(pure)
   (gemini-companion-test-with-changes nil
-    (let ((gemini-companion-changes--most-reviewed 2))
-      (gemini-companion-test-writes "left" "1\n" session)
-      (dolist (file '("a" "b" "c" "d"))
-        (gemini-companion-test-writes file "1\n" session 'reviewed))
-      ;; The last one counts only after the next write.
-      (should (equal '("left" "b" "c" "d")
-                     (mapcar (lambda (record)
-                               (file-name-nondirectory
-                                (gemini-companion-changes-file-name record)))
-                             gemini-companion-changes--files))))))
+    (gemini-companion-test-writes "left" "1\n" session)
+    (gemini-companion-changes-test-accepted "a" "1\n" session)
+    (gemini-companion-changes-test-accepted "b" "1\n" session)
+    (dotimes (i 99)
+      (gemini-companion-test-writes "c" (format "%d\n" i) session))
+    (should (equal '("left" "b" "c")
+                   (mapcar (lambda (record)
+                             (file-name-nondirectory
+                              (gemini-companion-changes-file-name record)))
+                           gemini-companion-changes--files)))))
+
+;; A file that a CLI wrote all day kept each edit in memory, with its texts.
+(ert-deftest gemini-companion-changes-of-a-file-do-not-grow-by-reviewed-edits ()
+  :tags '(pure)
+  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
+    (let ((text (concat "left\n" gemini-companion-test-lines))
+          (left (gemini-companion-test-writes
+                 "a" (concat "left\n" gemini-companion-test-lines) session))
+          (record (car gemini-companion-changes--files)))
+      (dotimes (i 150)
+        (setq text (format "%s%d\n" text i))
+        (gemini-companion-changes-test-accepted "a" text session))
+      (should (>= 102 (length (gemini-companion-changes-file-writes record))))
+      (should (>= 102 (length (gemini-companion-changes-file-edits record))))
+      (should (>= 102 (length (seq-filter #'consp (gemini-companion-changes-file-lines
+                                                   record)))))
+      ;; What is left can be undone.
+      (should (eql 1 (gemini-companion-test-left)))
+      (gemini-companion-undo-edit left)
+      (should (equal (string-remove-prefix "left\n" text)
+                     (gemini-companion-text-bytes "a"))))))
 
 ;;;; Saving before and after, wherever the command is given
 

@@ -337,6 +337,30 @@ what became of hunks there; `without' returns the text without hunks."
       ;; Both can still be undone: the text before the first edit is not forgotten.
       (should (equal "a b c" (without "a B2 c" (append first second)))))))
 
+(ert-deftest gemini-companion-record-forgets-reviewed-hunks-of-old-edits ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c d"
+    (let* ((first (write 'one "A b c new"))
+           (second (write 'two "A2 c new"))
+           (old-p (lambda (edit) (eq 'one edit)))
+           (forget (lambda (named) (gemini-companion-record-forget lines named old-p))))
+      (should (equal lines (funcall forget nil)))
+      (dolist (hunk first)
+        (setf (gemini-companion-record-hunk-reviewed hunk) 'kept))
+      (should (equal lines (funcall forget first)))
+      (setq lines (funcall forget nil))
+      ;; The text without what is left is as if it was there before.
+      (should (equal "A b c new" (without "A2 c new" second)))
+      (should (equal "A2 c new" (without "A2 c new" first)))
+      (should (equal '((0 1 "A b" (two))) (left "A2 c new")))
+      ;; Others have restored what it had removed.
+      (should (equal '((1 2 "A b" (two))) (left "a A2 c new d")))
+      (should-not (seq-some (lambda (line)
+                              (and (consp line)
+                                   (seq-some (lambda (mark) (memq (car mark) first))
+                                             (cdr line))))
+                            lines)))))
+
 (ert-deftest gemini-companion-record-does-not-grow-by-reviewed-writes ()
   :tags '(pure)
   (let* ((text (lambda (n)
