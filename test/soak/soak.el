@@ -16,6 +16,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-proposal)
+(require 'gemini-companion-written)
 (require 'json)
 
 (setq message-log-max 1000
@@ -23,6 +24,9 @@
       make-backup-files nil
       ;; Reviews stay pending.
       gemini-companion-review-arrival 'notify)
+
+;; Most accepted texts are not written, and for a minute each is kept in memory.
+(setq gemini-companion-written--minute 10)
 
 ;; Five crashes within minutes would turn the mode off.
 (setq gemini-companion-server--delays (make-list 100000 0))
