@@ -313,17 +313,17 @@ class Server:
         return session is not None and await session.prompt(text)
 
     async def cli_started(self, name: str) -> None:
-        """Check more often whether the client ``name`` has made its directory.
+        """Check the discovery files, as Emacs has just started the client ``name``.
 
-        Emacs has just started the CLI.  Before its first start there is no directory
-        for its discovery file, and the user types /ide within seconds.
+        Before its first start there is no directory for its discovery file, and the
+        user types /ide within seconds; so check more often until it has made one.
         """
         client = client_named(name)
         key = f"home of {client.title}"
         if not await in_thread(key, self._discovery.may_connect, client):
             now = asyncio.get_running_loop().time()
             self._starting_until = now + self._config.start_limit
-            self._cli_starts.set()
+        self._cli_starts.set()
 
     async def _next_check(self) -> None:
         """Wait until the discovery files are to be checked again."""

@@ -85,14 +85,19 @@ def test_roots_reach_clients_and_clients_emacs(
     emacs.epc.until("sessions-update", has_facts)
 
 
-def test_a_cli_that_starts_for_the_first_time_finds_emacs_soon(start: Start) -> None:
+@pytest.mark.parametrize("has_run_elsewhere", [False, True])
+def test_a_cli_that_starts_for_the_first_time_finds_emacs_soon(
+    start: Start, has_run_elsewhere: bool
+) -> None:
     emacs = start(file_check=3600)
     files = {name: Path(path) for name, path in emacs.hello["discovery"]}
     # As Copilot CLI, without its socket, whose name has a limit.
     file = files["qwen"]
     assert not file.parent.parent.exists()
+    if has_run_elsewhere:
+        file.parent.parent.mkdir(parents=True)
     emacs.call("cli-started", "qwen")
-    file.parent.parent.mkdir(parents=True)
+    file.parent.parent.mkdir(parents=True, exist_ok=True)
     until(file.exists)
 
 
