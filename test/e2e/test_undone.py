@@ -2,7 +2,7 @@
 """What the user has undone, in the next prompt that is typed in the terminal."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,56 +36,56 @@ EXCLUDE = """
 PAUSE = "(progn (gemini-companion-pause) t)"
 
 
+def added(cli: Gemini) -> list[str]:
+    """Return what follows each report of what was undone, in the last request."""
+    return json.dumps(cli.model.requests[-1]).split(ADDED)[1:]
+
+
 def is_added_once(
-    world: World, emacs: Emacs, cli: Gemini, turns: Sequence[Sequence[Part]]
+    emacs: Emacs, cli: Gemini, files: Sequence[Path], turns: Sequence[Sequence[Part]]
 ) -> None:
-    """Check what reaches the model after its edits of two files were undone.
+    """Check what reaches the model after its edits of two ``files`` were undone.
 
     In them, the ``turns`` of the model replace one by uno; the second is excluded.
     """
     reviews = Reviews(emacs)
-    files = world.project / "a.txt", world.project / "b.txt"
     for file, parts in zip(files, turns, strict=True):
         reviews.accepted(cli, file, *parts)
         eventually(lambda file=file: "uno" in file.read_text(), "the edit is written")
-    emacs.eval(EXCLUDE.format(name=lisp("/b\\.txt\\'")))
+    before = len(added(cli))
+    emacs.eval(EXCLUDE.format(name=lisp(f"/{files[1].name}\\'")))
     for file in files:
         emacs.eval(UNDO.format(file=lisp(file)))
         eventually(lambda file=file: "one" in file.read_text(), "the edit is undone")
     eventually(lambda: "1 undone to report" in emacs.value(OVERVIEW), "it is shown")
     emacs.eval(PAUSE)
     cli.is_free()
-    assert ADDED not in json.dumps(cli.model.requests[-1])
+    assert len(added(cli)) == before
     emacs.eval(PAUSE)
     cli.is_free()
-    request = json.dumps(cli.model.requests[-1])
-    assert request.count(ADDED) == 1
-    added = request[request.index(ADDED) :]
-    assert "a.txt:2\\n  one" in added
-    assert "b.txt" not in added
+    *_, last = reports = added(cli)
+    assert len(reports) == before + 1
+    assert f"{files[0].name}:2\\n  one" in last
+    assert files[1].name not in last
     eventually(lambda: "undone reported" in emacs.value(OVERVIEW), "it is reported")
     # It is in the conversation, and is not added again.
     cli.is_free()
-    assert json.dumps(cli.model.requests[-1]).count(ADDED) == 1
+    assert len(added(cli)) == before + 1
 
 
-def files_of(world: World) -> tuple[Path, Path]:
-    return world.file("a.txt", "zero\none\n"), world.file("b.txt", "zero\none\n")
+def files_of(world: World, *names: str) -> list[Path]:
+    return [world.file(name, "zero\none\n") for name in names or ("a.txt", "b.txt")]
 
 
-def test_what_was_undone_is_in_the_next_prompt_of_gemini(world: World) -> None:
-    files = files_of(world)
-    emacs = world.emacs(*files)
-    link(world, emacs)
-    cli = world.gemini()
-    is_added_once(world, emacs, cli, [[replace(f, "one", "uno")] for f in files])
+def is_added_to_a_result(
+    emacs: Emacs, cli: Gemini, files: Sequence[Path], turns: Sequence[Sequence[Part]]
+) -> None:
+    """Check what reaches the model if its first edit is undone in its turn.
 
-
-def is_added_to_a_result(emacs: Emacs, cli: Gemini, files: tuple[Path, Path]) -> None:
-    """Check what reaches the model if its first edit is undone in its turn."""
+    In that, it edits ``files`` by the parts in ``turns``.
+    """
     reviews = Reviews(emacs)
-    parts = [part for f in files for part in (read_file(f), replace(f, "one", "uno"))]
-    reviews.proposed(cli, files[0], *parts)
+    reviews.proposed(cli, files[0], *(part for parts in turns for part in parts))
     reviews.accept()
     eventually(lambda: "uno" in files[0].read_text(), "the edit is written")
     reviews.shown("b.txt")
@@ -93,37 +93,26 @@ def is_added_to_a_result(emacs: Emacs, cli: Gemini, files: tuple[Path, Path]) ->
     eventually(lambda: "one" in files[0].read_text(), "the edit is undone")
     reviews.accept()
     eventually(lambda: "uno" in files[1].read_text(), "the second edit is written")
-    eventually(lambda: ADDED in json.dumps(cli.model.requests[-1]), "it is added")
-    request = json.dumps(cli.model.requests[-1])
-    assert request.count(ADDED) == 1
-    assert "a.txt:2\\n  one" in request[request.index(ADDED) :]
+    eventually(lambda: added(cli), "it is added")
+    (report,) = added(cli)
+    assert "a.txt:2\\n  one" in report
 
 
-def test_what_was_undone_is_in_the_next_result_of_gemini(world: World) -> None:
-    files = files_of(world)
-    emacs = world.emacs(*files)
-    link(world, emacs)
-    is_added_to_a_result(emacs, world.gemini(), files)
-
-
-@needs_qwen
-def test_what_was_undone_is_in_the_next_result_of_qwen(world: World) -> None:
-    files = files_of(world)
+@pytest.mark.parametrize(
+    ("client", "replaced"),
+    [("gemini", replace), pytest.param("qwen", edit, marks=needs_qwen)],
+)
+def test_what_was_undone_is_in_the_next_result_and_prompt(
+    world: World, client: str, replaced: Callable[[Path, str, str], Part]
+) -> None:
+    files = files_of(world, "a.txt", "b.txt", "c.txt", "d.txt")
     world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(*files)
     link(world, emacs)
-    is_added_to_a_result(emacs, world.qwen(), files)
-
-
-@needs_qwen
-def test_what_was_undone_is_in_the_next_prompt_of_qwen(world: World) -> None:
-    files = files_of(world)
-    world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(*files)
-    link(world, emacs)
-    cli = world.qwen()
-    turns = [[read_file(file), edit(file, "one", "uno")] for file in files]
-    is_added_once(world, emacs, cli, turns)
+    cli = world.gemini() if client == "gemini" else world.qwen()
+    turns = [[read_file(file), replaced(file, "one", "uno")] for file in files]
+    is_added_to_a_result(emacs, cli, files[:2], turns[:2])
+    is_added_once(emacs, cli, files[2:], turns[2:])
 
 
 @needs_copilot
@@ -135,7 +124,7 @@ def test_what_was_undone_is_in_the_next_prompt_of_copilot(world: World) -> None:
     cli = world.copilot()
     emacs.becomes("(length (gemini-companion-sessions))", 1)
     turns = [[copilot.replace(file, "one", "uno")] for file in files]
-    is_added_once(world, emacs, cli, turns)
+    is_added_once(emacs, cli, files, turns)
 
 
 @needs_pi
@@ -151,4 +140,4 @@ def test_what_was_undone_is_in_the_next_prompt_of_pi(world: World) -> None:
     emacs.command("gemini-companion-tools", "a linked CLI")
     emacs.keys("e", "s", "Enter")
     emacs.says("Linked Pi")
-    is_added_once(world, emacs, cli, [[pi.replace(f, "one", "uno")] for f in files])
+    is_added_once(emacs, cli, files, [[pi.replace(f, "one", "uno")] for f in files])

@@ -411,6 +411,14 @@ class Emacs(Screen):
     def wait_until_ready(self) -> None:
         self.holds("e2e-ready", "the server is ready")
 
+    def expects(self, client: str) -> None:
+        """Let the server find ``client``, as if Emacs had started that."""
+        if self.terminal.is_open():
+            self.eval(
+                "(and (bound-and-true-p gemini-companion-mode)"
+                f" (gemini-companion-server-call 'cli-started {lisp(client)}))"
+            )
+
     def turn_on(self) -> None:
         """Turn the mode, which is off, on."""
         self.eval("(gemini-companion-mode 1)")

@@ -139,6 +139,9 @@ class World:
         model = self.model()
         program = module.script(self.tools, self.scratch, model, name)
         place = directory or self.project
+        for emacs in self.emacsen:
+            # Its directory is new; the server would find that within a minute.
+            emacs.expects(kind.__name__.lower())
         # Inside Emacs, Qwen Code starts itself again, as it does for users; that takes
         # two seconds of a processor, and nothing here depends on it.
         environment = {**gemini.in_container(), "QWEN_CODE_NO_RELAUNCH": "1"}
