@@ -164,11 +164,14 @@ OUTPUT of git has the contents of their files there."
       (cl-loop
        for record in records
        for bytes in (gemini-companion-commit--texts output)
-       for hunks = (and bytes
+       for hunks = (and (or bytes (gemini-companion-changes-deleted-p record))
                         (gemini-companion-changes-update record)
                         (gemini-companion-changes-hunks-in
-                         record (gemini-companion-changes-lines-of-content
-                                 (gemini-companion-changes-content-with record bytes))))
+                         record
+                         (if bytes
+                             (gemini-companion-changes-lines-of-content
+                              (gemini-companion-changes-content-with record bytes))
+                           [])))
        when hunks
        do (gemini-companion-step-decide
            (gemini-companion-step-make :kind 'kept :on t :record record :hunks hunks

@@ -123,6 +123,20 @@ visits, and the file b."
     (run-hooks 'git-commit-post-finish-hook)
     (gemini-companion-test-eventually (null (gemini-companion-test-left)))))
 
+(ert-deftest gemini-companion-commit-keeps-deletions ()
+  (gemini-companion-commit-test-with '(("gone" "1\n2\n"))
+    (delete-file "gone")
+    (gemini-companion-file-state-record-bytes
+     session (expand-file-name "gone") "1\n2\n" nil "rm gone" :modes #o644)
+    (should (eql 4 (gemini-companion-test-left)))
+    ;; The file a is removed from the index only.
+    (gemini-companion-commit-test-git "rm" "-q" "--cached" "gone" "a")
+    (gemini-companion-commit-test-git "commit" "-qm" "second")
+    (run-hooks 'git-commit-post-finish-hook)
+    (gemini-companion-test-eventually (eql 3 (gemini-companion-test-left)))
+    (gemini-companion-commit-test-read)
+    (should (equal '(1 9) (gemini-companion-test-marked "a")))))
+
 (ert-deftest gemini-companion-commit-outside-of-a-repository-is-nothing ()
   (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
