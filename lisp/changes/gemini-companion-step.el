@@ -30,6 +30,7 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-log)
@@ -600,9 +601,11 @@ If no file can be changed, signal an error.  For DONE and the value, see
     (when (= 0 count)
       (user-error "Nothing changed: %s" (string-join problems "; ")))
     (gemini-companion-file-state-set-reverted edit (if on 'reverted 'written))
-    (message (concat (if on "Undid " "Restored ")
-                     (ngettext "%d file" "%d files" count) "%s")
-             count (mapconcat (apply-partially #'concat "; ") problems ""))
+    (message (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
+             count)
+    (when problems
+      ;; After the message of the command, which takes this back, too.
+      (run-at-time 0 nil #'gemini-companion-idle-announce (string-join problems "; ")))
     (funcall done nil back)
     back))
 

@@ -236,8 +236,7 @@ A line is counted once, in the newest turn that has written it."
             (cl-incf added (if undone
                                (length (gemini-companion-record-decided-with change))
                              now)))))
-       ((or (gemini-companion-overview-row-unmarked row)
-            (gemini-companion-overview-draw--elsewhere-p row)))
+       ((gemini-companion-overview-draw--elsewhere-p row))
        (t
         (condition-case nil
             (let ((edit (gemini-companion-overview-row-edit row)))
@@ -281,8 +280,9 @@ They are there with and without the changes."
 
 (defun gemini-companion-overview-draw--lines-of-file (row)
   "Return the numbers of lines of ROW, a file; \"?\" if they are unknown.
-Return nil if only a newer turn counts them."
-  (unless (gemini-companion-overview-draw--elsewhere-p row)
+Return nil if only a newer turn counts them, or if the lines are not marked."
+  (unless (or (gemini-companion-overview-draw--elsewhere-p row)
+              (gemini-companion-overview-row-unmarked row))
     (or (gemini-companion-overview-draw--lines (list row)) "?")))
 
 (defun gemini-companion-overview-draw--elsewhere-p (row)
@@ -550,11 +550,13 @@ omitted."
          (written (seq-filter (lambda (file)
                                 (and (not (gemini-companion-overview-draw--elsewhere-p
                                            file))
+                                     (not (gemini-companion-overview-row-unmarked file))
                                      (or (gemini-companion-overview-row-record file)
                                          (gemini-companion-edit-written-p
                                           (gemini-companion-overview-row-edit file)))))
                               files))
-         (count (length (seq-uniq (mapcar #'gemini-companion-edit-true-name edits)))))
+         (count (length (delete-dups
+                         (seq-mapcat #'gemini-companion-overview-draw--files edits)))))
     (gemini-companion-overview-draw--line
      width
      (concat before (gemini-companion-overview-draw--shadow
@@ -571,6 +573,15 @@ omitted."
                               (<= gemini-companion-overview-draw-wide width)
                               (format-seconds "%hh %mm %z%ss" (- ended began)))))
      :right (gemini-companion-overview-draw--turn-right row files width))))
+
+(defun gemini-companion-overview-draw--files (edit)
+  "Return the true names of the files of EDIT, a list."
+  (if-let* ((unmarked (gemini-companion-edit-unmarked edit)))
+      (mapcar (lambda (file)
+                (expand-file-name (gemini-companion-unmarked-file-name file)
+                                  (gemini-companion-unmarked-root unmarked)))
+              (gemini-companion-unmarked-files unmarked))
+    (list (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-overview-draw--turn-right (row files width)
   "Return the text at the right edge of ROW, a turn with FILES, for WIDTH columns."

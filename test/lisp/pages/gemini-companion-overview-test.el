@@ -420,6 +420,61 @@ since when a CLI waits: the name is longer."
     (gemini-companion-file-state-record-bytes session file bytes nil "rm b c"
                                              :modes modes)))
 
+(defun gemini-companion-overview-test-git (environ &rest arguments)
+  "Return what git prints for ARGUMENTS with ENVIRON, variables."
+  (let ((process-environment (append environ process-environment)))
+    (with-temp-buffer
+      (should (eql 0 (apply #'call-process "git" nil t nil arguments)))
+      (string-trim (buffer-string)))))
+
+(defun gemini-companion-overview-test-unmarked (names text)
+  "Write TEXT to the files NAMES; return them as a `gemini-companion-unmarked'."
+  (let* ((environ (list (concat "GIT_DIR=" (expand-file-name ".store"))
+                        (concat "GIT_WORK_TREE=" (expand-file-name ""))))
+         (git (apply-partially #'gemini-companion-overview-test-git environ))
+         (hash (apply-partially git "hash-object"))
+         (snapshot (lambda ()
+                     (apply git "add" "--" names)
+                     (funcall git "write-tree"))))
+    (funcall git "init" "-q")
+    (let ((tree (funcall snapshot))
+          (old (mapcar hash names)))
+      (dolist (name names)
+        (gemini-companion-text-write name text))
+      (gemini-companion-unmarked-make
+       (directory-file-name (file-truename default-directory))
+       (cl-mapcar (lambda (name before)
+                    (gemini-companion-unmarked-file name before (funcall hash name)
+                                                    #o100644 #o100644))
+                  names old)
+       (list tree (funcall snapshot)) environ))))
+
+(ert-deftest gemini-companion-overview-files-without-marks-are-one-row ()
+  (skip-unless (executable-find "git"))
+  (gemini-companion-overview-test-with '(("a" "1\n") ("b" "2\n") ("c" "3\n"))
+    (gemini-companion-overview-test-turns session
+      ("First" ("c" "drei\n")))
+    (gemini-companion-file-state-record-unmarked
+     session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
+    (gemini-companion-turn-page)
+    ;; Their lines are not counted, the files are.
+    (gemini-companion-overview-test-go-to "First .*3 files  \\+1 .1 ")
+    (gemini-companion-overview-test-go-to "written +2 files  by `black .' +not marked")
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (should (equal "Undid 2 files" (gemini-companion-overview-test-keys "u"))))
+    (should (equal "1\n" (gemini-companion-text-bytes "a")))
+    ;; One that has changed since is left as it is, which is said.
+    (gemini-companion-text-write "a" "mine\n")
+    (let ((announced nil))
+      (cl-letf (((symbol-function 'gemini-companion-idle-announce)
+                 (lambda (text)
+                   (push text announced))))
+        (gemini-companion-overview-test-keys "C-/")
+        (gemini-companion-test-eventually
+          (equal '("a has changed since") announced))))
+    (should (equal "mine\n" (gemini-companion-text-bytes "a")))
+    (should (equal "new\n" (gemini-companion-text-bytes "b")))))
+
 (ert-deftest gemini-companion-overview-deletion-is-a-change ()
   (gemini-companion-overview-test-with '(("a" "1\n") ("d/b" "1\r\n2\r\n"))
     (set-file-modes "d/b" #o751)
