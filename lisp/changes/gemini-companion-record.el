@@ -537,10 +537,10 @@ file; `stays' for another edge; or nil."
 The value is LINES after a write of NOW by others, which is not recorded."
   (let* ((others (gemini-companion-record--hunk nil 0 t))
          (look (car (gemini-companion-record--rewrite lines now (lambda (_) others)))))
-    (cond ((eq look lines) lines)
-          ((gemini-companion-record--old-text-p look)
-           (gemini-companion-record--of-old-text look others))
-          (t (gemini-companion-record--across look others)))))
+    (if (and (not (eq look lines))
+             (gemini-companion-record--old-text-p look))
+        (gemini-companion-record--of-old-text look others)
+      look)))
 
 (defun gemini-companion-record--old-text-p (look)
   "Return non-nil if LOOK has the lines that were there before the first edit.
@@ -567,38 +567,6 @@ Without it, such lines that an edit has removed would be missing there."
                    (cons (car line) (cons (cons others nil) (cdr line)))
                  line))
              look))))
-
-(defun gemini-companion-record--across (lines others)
-  "Return LINES, in which a line that OTHERS have restored occurs only once.
-They may have restored a line that a CLI had removed on the other side of the
-lines that replaced it."
-  (let ((count (length lines))
-        (moved nil)
-        (k 0))
-    (while (< k count)
-      (if (stringp (aref lines k))
-          (setq k (1+ k))
-        (let ((fresh nil)
-              (missing (make-hash-table :test 'equal)))
-          (while (and (< k count) (consp (aref lines k)))
-            (pcase-let ((`(,text . ,marks) (aref lines k)))
-              (cond ((and (eq others (caar marks)) (null (cdr marks)))
-                     (push k fresh))
-                    ((not (gemini-companion-record--there-p marks))
-                     (push k (gethash text missing)))))
-            (setq k (1+ k)))
-          (dolist (new fresh)
-            (when-let* ((was (pop (gethash (car (aref lines new)) missing))))
-              (push (cons new was) moved))))))
-    (if (null moved)
-        lines
-      (let ((lines (copy-sequence lines)))
-        (pcase-dolist (`(,new . ,was) moved)
-          (pcase-let ((`(,text . ,marks) (aref lines was)))
-            (aset lines new (gemini-companion-record--line
-                             text (gemini-companion-record--turned marks others)))
-            (aset lines was nil)))
-        (vconcat (delq nil (append lines nil)))))))
 
 (cl-defun gemini-companion-record-write (lines edit before after &key accepted regions)
   "Return LINES after EDIT has made AFTER of BEFORE, and its hunks, a cons.
