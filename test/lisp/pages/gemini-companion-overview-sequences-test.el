@@ -735,7 +735,9 @@ Eight of ten are plain: without a mark, with LF, and a newline at the end."
     (push step (gemini-companion-sequences-world-log world))
     (push (funcall (intern (format "gemini-companion-sequences--%s" step)) world)
           (gemini-companion-sequences-world-log world))
-    (gemini-companion-sequences--numbers)))
+    (gemini-companion-sequences--numbers)
+    ;; Names are relative, and the step may have killed the current buffer.
+    (set-buffer "*gemini*")))
 
 (defun gemini-companion-sequences--killed ()
   "Return the words of the lines of others that are in the kill ring."
