@@ -18,6 +18,8 @@
 ;;   all lines beside, or the line as it was before it was formatted
 ;; - all lines of a file, where the user resolved a conflict with what a CLI has written
 ;;   and that left no line of what it has written
+;; - a line that a CLI had removed, which the user has put back in such a conflict, and
+;;   which was formatted at the save
 ;;
 ;; Each sequence has a seed: GC_SEED, or nothing, and a number from 1 to GC_SEQUENCES.
 
@@ -250,13 +252,16 @@ The user prefers what was unsaved."
             (goto-char (match-beginning 0))
             (smerge-match-conflict)
             (smerge-keep-upper))
-          (let* ((written (gemini-companion-sequences--bytes name))
-                 (words (gemini-companion-sequences--words written)))
-            (unless (seq-intersection
-                     words (gemini-companion-sequences--words
-                            (gemini-companion-text-of-buffer)))
+          (let ((written (gemini-companion-sequences--words
+                          (gemini-companion-sequences--bytes name)))
+                (now (gemini-companion-sequences--words
+                      (gemini-companion-text-of-buffer))))
+            (unless (seq-intersection written now)
               (cl-callf append (gemini-companion-sequences-file-either file)
-                words (gemini-companion-sequences-file-left file))))
+                written (gemini-companion-sequences-file-left file)))
+            (when (memq #'gemini-companion-sequences--format before-save-hook)
+              (cl-callf append (gemini-companion-sequences-file-either file)
+                (seq-difference now written))))
           (gemini-companion-changes-update-buffer))))))
 
 (defun gemini-companion-sequences--write (world session)
