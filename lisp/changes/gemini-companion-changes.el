@@ -721,11 +721,12 @@ buffer of the file, or else in the file.  Return nil if that is unknown."
                        (memq edit (gemini-companion-changes-file-edits record)))
              (cons 'reverted all))))
      (new '(written))
-     ;; The edit has changed nothing but line ends, a byte order mark or the coding
-     ;; system, or its hunks are unknown.
+     ;; The edit has changed nothing, or only line ends, a byte order mark or the coding
+     ;; system.
      ((null (gemini-companion-changes--write-hunks write))
       (let ((bytes (gemini-companion-edit-texts-bytes edit)))
-        (cond ((null bytes) nil)
+        (cond ((null (gemini-companion-edit-texts-conversion edit)) '(written))
+              ((null bytes) nil)
               ((equal bytes (gemini-companion-edit-bytes-before edit))
                (cons 'reverted all))
               ((gemini-companion-edit-texts-in-file-p edit) '(written)))))

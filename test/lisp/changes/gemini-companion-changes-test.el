@@ -734,6 +734,16 @@ Return the number of changes that are left."
       (should (equal (concat gemini-companion-test-lines "mine\n")
                      (buffer-string))))))
 
+;; Once the file had the text from before it again, the overview said "undone".
+(ert-deftest gemini-companion-changes-of-an-edit-without-any-are-not-undone ()
+  :tags '(pure)
+  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
+    (let ((none (gemini-companion-test-writes "a" gemini-companion-test-lines session))
+          (edit (gemini-companion-test-writes "a" "new\n" session)))
+      (should (eq 'automatic (gemini-companion-edit-status none)))
+      (gemini-companion-undo-edit edit)
+      (should (eq 'automatic (gemini-companion-edit-status none))))))
+
 (defun gemini-companion-changes-test-accepted (file text session)
   "Write TEXT to FILE, which the user of SESSION accepts, and forget the outcome."
   (gemini-companion-server-receive
@@ -741,13 +751,19 @@ Return the number of changes that are left."
    (gemini-companion-edit-id
     (gemini-companion-test-writes file text session 'reviewed))))
 
+(defmacro gemini-companion-changes-test-with-few-edits (files &rest body)
+  "Evaluate BODY with FILES and marks, and with ten edits in the list of edits."
+  (declare (indent 1) (debug t))
+  `(cl-letf (((symbol-function 'gemini-companion-edit--weight) (lambda (_) 10)))
+     (gemini-companion-test-with-changes ,files ,@body)))
+
 (ert-deftest gemini-companion-changes-reviewed-of-old-edits-are-forgotten ()
   :tags '(pure)
-  (gemini-companion-test-with-changes nil
+  (gemini-companion-changes-test-with-few-edits nil
     (gemini-companion-test-writes "left" "1\n" session)
     (gemini-companion-changes-test-accepted "a" "1\n" session)
     (gemini-companion-changes-test-accepted "b" "1\n" session)
-    (dotimes (i 99)
+    (dotimes (i 9)
       (gemini-companion-test-writes "c" (format "%d\n" i) session))
     (should (equal '("left" "b" "c")
                    (mapcar (lambda (record)
@@ -758,18 +774,16 @@ Return the number of changes that are left."
 ;; A file that a CLI wrote all day kept each edit in memory, with its texts.
 (ert-deftest gemini-companion-changes-of-a-file-do-not-grow-by-reviewed-edits ()
   :tags '(pure)
-  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
-    (let ((text (concat "left\n" gemini-companion-test-lines))
-          (left (gemini-companion-test-writes
-                 "a" (concat "left\n" gemini-companion-test-lines) session))
-          (record (car gemini-companion-changes--files)))
-      (dotimes (i 150)
+  (gemini-companion-changes-test-with-few-edits `(("a" ,gemini-companion-test-lines))
+    (let* ((text (concat "left\n" gemini-companion-test-lines))
+           (left (gemini-companion-test-writes "a" text session))
+           (record (car gemini-companion-changes--files)))
+      (dotimes (i 25)
         (setq text (format "%s%d\n" text i))
         (gemini-companion-changes-test-accepted "a" text session))
-      (should (>= 102 (length (gemini-companion-changes-file-writes record))))
-      (should (>= 102 (length (gemini-companion-changes-file-edits record))))
-      (should (>= 102 (length (seq-filter #'consp (gemini-companion-changes-file-lines
-                                                   record)))))
+      (should (= 11 (length (gemini-companion-changes-file-writes record))))
+      (should (= 11 (length (gemini-companion-changes-file-edits record))))
+      (should (= 11 (seq-count #'consp (gemini-companion-changes-file-lines record))))
       ;; What is left can be undone.
       (should (eql 1 (gemini-companion-test-left)))
       (gemini-companion-undo-edit left)
