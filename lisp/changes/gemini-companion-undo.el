@@ -9,8 +9,8 @@
 ;; unchanged since the CLI wrote it, it gets its previous bytes back.  If it has changed,
 ;; its record says which lines belong to the edit, see `gemini-companion-changes': lines
 ;; of others stay.  Lines of others that have replaced only lines of the edit go with it,
-;; after a question, and are then in the kill ring.  An edit whose record was dropped to
-;; save memory can only be undone by its bytes.
+;; after a question, and are then in the kill ring.  An edit whose lines are not recorded
+;; can only be undone by its bytes.
 ;;
 ;; All is done by a `gemini-companion-step'.
 
