@@ -18,8 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-LARGEST_FILE = 5 * 1024 * 1024
-"""Maximum number of bytes of a file in a snapshot; larger ones are left out."""
+LARGEST_TEXT = 5 * 1024 * 1024
+"""Maximum number of bytes of a file whose text Emacs gets."""
+MOST_LARGE_BYTES = 20 * 1024 * 1024
+"""Maximum number of bytes of larger files that one snapshot copies."""
 MOST_FILES = 2_000
 """Maximum number of files that one snapshot copies, and those of `MOST_BYTES`."""
 MOST_BYTES = 64 * 1024 * 1024
@@ -38,6 +40,7 @@ _CONFIG = """[core]
 	hooksPath = {devnull}
 	untrackedCache = true
 	looseCompression = 1
+	bigFileThreshold = 5m
 	quotePath = false
 [gc]
 	auto = 0
@@ -123,8 +126,8 @@ class Store:
         self.root = root
         self.directory = directory
         self.left_out: set[str] = set()
-        """Names of files that have changed since the last snapshot, and are too large,
-        or cannot be read."""
+        """Names of files that have changed since the last snapshot, and are or were too
+        large, or cannot be read."""
         self._skipped: dict[str, tuple[int, int]] = {}
         self._size = 0
         self._tree = ""
@@ -307,6 +310,7 @@ class Store:
         gone: list[str] = []
         kept: list[str] = []
         sizes: dict[str, int] = {}
+        large: dict[str, int] = {}
         in_tree: dict[str, bool] = {"": True}
         skipped: dict[str, tuple[int, int]] = {}
         for name in names:
@@ -323,21 +327,36 @@ class Store:
                 gone.append(name)
             elif stat.S_ISLNK(status.st_mode):
                 kept.append(name)
-            elif stat.S_ISREG(status.st_mode) and _is_storable(path, status):
-                sizes[name] = status.st_size
+            elif stat.S_ISREG(status.st_mode) and self._is_storable(
+                name, status, sum(large.values())
+            ):
+                is_large = status.st_size > LARGEST_TEXT
+                (large if is_large else sizes)[name] = status.st_size
                 kept.append(name)
             else:
                 skipped[name] = status.st_mtime_ns, status.st_size
         # What was so before the first snapshot is of nobody's call.
         before = self._skipped if self._tree else skipped
         self.left_out = {name for name, _ in skipped.items() - before.items()}
+        self.left_out.update(before.keys() & {*gone, *kept})
         self._skipped = skipped
         copied = sizes.keys() - self._tracked()
         size = sum(sizes[name] for name in copied)
         if len(copied) > MOST_FILES or size > MOST_BYTES:
             raise SnapshotError(_too_many(copied))
-        self._size += size
+        self._size += size + sum(large.values())
         return gone, kept
+
+    def _is_storable(self, name: str, status: os.stat_result, copied: int) -> bool:
+        """Return whether the file ``name`` with ``status`` can be copied.
+
+        The same snapshot copies large files of ``copied`` bytes before it.
+        """
+        if status.st_size > LARGEST_TEXT:
+            is_skipped = self._skipped.get(name) == (status.st_mtime_ns, status.st_size)
+            if is_skipped or copied + status.st_size > MOST_LARGE_BYTES:
+                return False
+        return os.access(os.path.join(self.root, name), os.R_OK)
 
     def _tracked(self) -> set[str]:
         """Return the names that the first snapshot may copy without a limit.
@@ -357,8 +376,12 @@ class Store:
         return known[parent]
 
     def changes(self, before: str, after: str) -> list[Change]:
-        """Return what differs between two snapshots."""
-        return [] if before == after else self._differences(before, after)
+        """Return what differs between two snapshots, the last of which is ``after``.
+
+        A file that was left out of one of them is left out here.
+        """
+        differences = [] if before == after else self._differences(before, after)
+        return [each for each in differences if each.path not in self.left_out]
 
     def _differences(self, before: str, after: str) -> list[Change]:
         options = "-r", "-z", "--no-renames", "--no-ext-diff"
@@ -385,6 +408,19 @@ class Store:
         tops = sorted(name for name in names if "/" not in name)
         listed = self._git("ls-tree", *options, before, *tops).split(b"\0")
         return sorted(names.difference(map(os.fsdecode, listed)))
+
+    def large_files(self, changes: Iterable[Change]) -> set[str]:
+        """Return the files of ``changes`` whose texts Emacs does not get, by name."""
+        blobs = [blob for each in changes for blob in (each.before, each.after) if blob]
+        given = "".join(f"{blob}\n" for blob in blobs).encode()
+        lines = self._git("cat-file", "--batch-check", given=given).splitlines()
+        # One that is missing has no size.
+        large = {
+            blob
+            for blob, line in zip(blobs, lines, strict=True)
+            if line.split()[-1].isdigit() and int(line.split()[-1]) > LARGEST_TEXT
+        }
+        return {each.path for each in changes if large & {each.before, each.after}}
 
     def write_blob(self, name: str, file: str) -> None:
         """Write the content of the blob ``name`` to the new ``file``."""
@@ -448,10 +484,6 @@ class Store:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _is_storable(path: str, status: os.stat_result) -> bool:
-    return status.st_size <= LARGEST_FILE and os.access(path, os.R_OK)
 
 
 def _blob(name: str) -> str:

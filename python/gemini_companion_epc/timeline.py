@@ -180,7 +180,8 @@ class Timeline:
                 tree.last, tree.late = "", tree.late + 1
             elif tree.last:
                 tree.late = 0
-            if calls and (changes or by_git or tree.problem):
+            left_out = tree.last and tree.store and tree.store.left_out
+            if calls and (changes or by_git or tree.problem or left_out):
                 await self._report(tree, calls, step, before, changes, by_git)
             self._beginning.discard(step)
             is_open = any(each.running for each in self._trees.values())
@@ -333,12 +334,14 @@ class Timeline:
         """Return what Emacs gets of ``changes``, with contents in private files.
 
         A content is the name of a file, which Emacs deletes, None without one, or False
-        if the user's git has deleted it.  If there are too many, all are None.
+        if the user's git has deleted it.  If there are too many, all are None, and so
+        are those of a large file.
         """
         is_many = len(changes) > MOST_FILES
+        large = set() if is_many else store.large_files(changes)
 
-        def content(blob: str) -> object:
-            if not blob or is_many:
+        def content(change: Change, blob: str) -> object:
+            if not blob or is_many or change.path in large:
                 return None
             try:
                 store.write_blob(blob, file := self._new_name())
@@ -349,8 +352,8 @@ class Timeline:
         return [
             [
                 change.path,
-                content(change.before),
-                content(change.after),
+                content(change, change.before),
+                content(change, change.after),
                 change.mode_before,
                 change.mode_after,
                 change.before,

@@ -188,6 +188,7 @@ mv name.txt renamed.txt
 sed -i s/line/LINE/ long.txt
 sed -i s/two/zwei/ crlf.txt latin.txt
 printf '\0\2' >image.bin
+printf more >>large.txt
 chmod +x run.txt
 ln -sfn long.txt link
 """
@@ -221,6 +222,7 @@ def test_turn_of_commands_only_is_undone_by_keys(world: World) -> None:
     world.file("crlf.txt", b"one\r\ntwo\r\n")
     world.file("latin.txt", OLD.replace(b"\r", b""))
     world.file("image.bin", b"\0\1")
+    world.file("large.txt", "a line\n" * 1_000_000)
     world.file("run.txt", "run\n")
     (world.project / "link").symlink_to("changed.txt")
     for number in range(30):
@@ -237,7 +239,7 @@ def test_turn_of_commands_only_is_undone_by_keys(world: World) -> None:
         call("run_shell_command", command=MANY, description="Do it"),
     )
     emacs.holds(
-        """(equal '("1 file, 1 link, mode of 1 file" "30 files")
+        """(equal '("2 files, 1 link, mode of 1 file" "30 files")
               (mapcar #'gemini-companion-edit-name
                       (seq-filter #'gemini-companion-edit-unmarked
                                   (gemini-companion-edits))))"""

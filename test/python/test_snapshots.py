@@ -161,7 +161,7 @@ def test_kinds_of_files(tree: Tree) -> None:
     os.mkfifo(tree.root / "fifo")
     (tree.root / "out").symlink_to("/etc/passwd")
     (tree.root / "dead").symlink_to("nowhere")
-    tree.put("big", b"x" * (snapshots.LARGEST_FILE + 1))
+    tree.put("big", b"x" * (snapshots.MOST_LARGE_BYTES + 1))
     (tree.root / "x").chmod(0o755)
     (tree.root / "f2d").unlink()
     tree.put("f2d/in", b"2")
@@ -184,6 +184,37 @@ def test_kinds_of_files(tree: Tree) -> None:
     assert store.left_out == {"big"}
     tree.take()
     assert not store.left_out
+
+
+def test_large_files_are_stored_up_to_a_limit(tree: Tree) -> None:
+    old, new = (letter * (snapshots.LARGEST_TEXT + 1) for letter in (b"o", b"n"))
+    assert 3 * len(old) < snapshots.MOST_LARGE_BYTES < 4 * len(old)
+    tree.put("b", old)
+    store = tree.begin()
+    before = tree.last
+    tree.write(b=new, c=b"small")
+    assert tree.found() == {"b": (old, new), "c": (None, b"small")}
+    assert store.large_files(store.changes(before, tree.last)) == {"b"}
+    tree.write(d=old, e=old, f=old, g=old)
+    assert len(tree.found()) == 3
+    (name,) = store.left_out
+    assert tree.found() == {}
+    assert not store.left_out
+    # What it had is unknown: it is not new.
+    tree.put(name, b"small")
+    assert tree.found() == {}
+    assert store.left_out == {name}
+    tree.put(name, b"other")
+    assert tree.found() == {name: (b"small", b"other")}
+    assert not store.left_out
+
+
+def test_tracked_file_that_was_left_out_is_not_what_was_committed(tree: Tree) -> None:
+    tree.put("a", b"x" * (snapshots.MOST_LARGE_BYTES + 1))
+    store = tree.begin()
+    (tree.root / "a").unlink()
+    assert tree.found() == {}
+    assert store.left_out == {"a"}
 
 
 def test_nothing_behind_a_symbolic_link_is_read(tree: Tree) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from conftest import dead_pid
+from gemini_companion_epc import snapshots
 from gemini_companion_epc import timeline as timelines
 from gemini_companion_epc.clients import client_named
 from gemini_companion_epc.config import Config
@@ -265,6 +266,23 @@ async def test_of_many_files_are_only_the_names_and_what_reads_them(
     await scene.end("black .")
     assert scene.emacs.last == ("black .", {})
     assert scene.emacs.wrote[-1]["count"] == 2
+
+
+async def test_of_a_large_file_is_only_the_name(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LARGEST_TEXT", 1)
+    await scene.begin("make")
+    scene.write(a="22", b="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (None, None), "b": (b"1", b"2")})
+    # One that cannot be stored is named even if nothing else was written.
+    monkeypatch.setattr(snapshots, "MOST_LARGE_BYTES", 1)
+    await scene.begin("make")
+    scene.write(a="33")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {})
+    assert scene.emacs.wrote[-1]["left_out"] == ["a"]
 
 
 async def test_directories_that_the_call_has_made_are_named(scene: Scene) -> None:
