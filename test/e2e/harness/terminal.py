@@ -54,11 +54,14 @@ class Tmux:
     def call(self, *arguments: str, check: bool = True) -> str:
         """Run a tmux command, without newlines, and return what it prints."""
         assert self._client.stdin
-        self._client.stdin.write(shlex.join(arguments) + "\n")
-        self._client.stdin.flush()
         late = Timer(BOUND, self._client.kill)
         late.start()
-        is_well, printed = self._answer()
+        try:
+            self._client.stdin.write(shlex.join(arguments) + "\n")
+            self._client.stdin.flush()
+            is_well, printed = self._answer()
+        except BrokenPipeError:
+            is_well, printed = False, "tmux has exited"
         late.cancel()
         assert not check or is_well, f"{arguments}: {printed}"
         return printed
