@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Gemini CLI for tests, on plain http.client."""
+"""A Gemini CLI for tests, on plain http.client.
+
+Run as ``fake_cli.py PORT TOKEN``, it connects, and answers each line of its input,
+[TOOL, ARGUMENTS], by the result; that of "next" is the next notification.
+"""
 
 import http.client
 import itertools
 import json
+import os
 import queue
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 BOUND = 120.0
 VERSION = "2025-06-18"
@@ -195,3 +203,46 @@ class FakeCli:
     def close(self) -> None:
         for events in self._streams:
             events.close()
+
+
+class FakeCopilot(FakeCli):
+    """A Copilot CLI, which names its process and its session; a call may last."""
+
+    def __init__(self, port: int, token: str) -> None:
+        super().__init__(port, token)
+        self.pool = ThreadPoolExecutor(8)
+        self.name = uuid4().hex
+        self.id = f"{os.getpid()}-{self.name}"
+
+    def headers(
+        self, session_id: str = "", accept: str = "application/json, text/event-stream"
+    ) -> dict[str, str]:
+        named = {"X-Copilot-PID": str(os.getpid()), "X-Copilot-Session-Id": self.name}
+        return {**super().headers(session_id, accept), **named}
+
+    def later(self, tool: str, **arguments: str) -> "Future[Any]":
+        def call() -> Any:
+            return json.loads(
+                self.tool(tool, **arguments)["result"]["content"][0]["text"]
+            )
+
+        return self.pool.submit(call)
+
+    def review(self, path: str, text: str, name: str) -> "Future[Any]":
+        return self.later(
+            "open_diff", original_file_path=path, new_file_contents=text, tab_name=name
+        )
+
+
+def main() -> None:
+    cli = FakeCli(int(sys.argv[1]), sys.argv[2])
+    events = cli.connect()
+    print("true", flush=True)
+    for line in sys.stdin:
+        tool, arguments = json.loads(line)
+        answer = events.next() if tool == "next" else cli.tool(tool, **arguments)
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

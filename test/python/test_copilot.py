@@ -5,51 +5,21 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from conftest import Alone, until
-from fake_cli import BOUND, FakeCli
+from fake_cli import BOUND, FakeCli, FakeCopilot
 from gemini_companion_epc import calls, copilot
 from gemini_companion_epc.copilot import Copilot
 from gemini_companion_epc.protocol import Reviews
 from gemini_companion_epc.types import File, Json
 from test_questions import request
-
-
-class FakeCopilot(FakeCli):
-    """A Copilot CLI; a call may last."""
-
-    def __init__(self, port: int, token: str) -> None:
-        super().__init__(port, token)
-        self.pool = ThreadPoolExecutor(8)
-        self.name = uuid4().hex
-        self.id = f"{os.getpid()}-{self.name}"
-
-    def headers(self, session_id: str = "", accept: str = "") -> dict[str, str]:
-        accept = accept or "application/json, text/event-stream"
-        named = {"X-Copilot-PID": str(os.getpid()), "X-Copilot-Session-Id": self.name}
-        return {**super().headers(session_id, accept), **named}
-
-    def later(self, tool: str, **arguments: str) -> "Future[Any]":
-        def call() -> Any:
-            return json.loads(
-                self.tool(tool, **arguments)["result"]["content"][0]["text"]
-            )
-
-        return self.pool.submit(call)
-
-    def review(self, path: str, text: str, name: str) -> "Future[Any]":
-        return self.later(
-            "open_diff", original_file_path=path, new_file_contents=text, tab_name=name
-        )
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ import psutil
 import pytest
 
 from conftest import Alone, CliOf, dead_pid, until
-from fake_cli import BOUND, PING, FakeCli
+from fake_cli import BOUND, PING, FakeCli, FakeCopilot
 from gemini_companion_epc import copies, outpost, outpost_lines, tunnel
 from gemini_companion_epc.common import this_host
 from gemini_companion_epc.hosts import Hosts
@@ -301,25 +301,18 @@ def test_a_host_cannot_pose_as_a_cli_of_this_machine(
     far: Far, alone: Alone, cli_of: CliOf
 ) -> None:
     far.connect()
-
-    class Copilot(FakeCli):
-        def headers(self, session_id: str = "", accept: str = "") -> dict[str, str]:
-            accept = accept or "application/json, text/event-stream"
-            named = {"X-Copilot-PID": str(os.getpid()), "X-Copilot-Session-Id": "1"}
-            return {**super().headers(session_id, accept), **named}
-
     there = far.cli()
     pid = os.getpid()
-    local = Copilot(alone.port, alone.token + ".copilot")
+    local = FakeCopilot(alone.port, alone.token + ".copilot")
     local.initialize()
-    session = alone.do(alone.sessions.find, f"{pid}-1")
+    session = alone.do(alone.sessions.find, local.id)
     assert session
     local_facts = session.facts
     assert (local_facts["pid"], local_facts["client"]) == (pid, "copilot")
     # A CLI that needs a socket of its own host cannot run there.
-    assert Copilot(there.port, there.token + ".copilot").post(PING)[0] == 401
+    assert FakeCopilot(there.port, there.token + ".copilot").post(PING)[0] == 401
     for bearer in (there.token, there.token + ".qwen"):
-        thief = Copilot(there.port, bearer)
+        thief = FakeCopilot(there.port, bearer)
         events = thief.connect()
         thief.open_diff(str(far.project / bearer), "new\n")
         assert alone.emacs.facts["remote"] == far.name

@@ -9,33 +9,19 @@ import json
 import os
 import sys
 import termios
-import threading
 import tty
 from pathlib import Path
-from uuid import uuid4
 
-from fake_cli import FakeCli
+from fake_cli import FakeCopilot
 
 QUERY = b"\x1b]7501;?\x1b\\"
 
 
-class Copilot(FakeCli):
-    name = uuid4().hex
-
-    def headers(self, session_id: str = "", accept: str = "") -> dict[str, str]:
-        accept = accept or "application/json, text/event-stream"
-        named = {
-            "X-Copilot-PID": str(os.getpid()),
-            "X-Copilot-Session-Id": self.name,
-        }
-        return {**super().headers(session_id, accept), **named}
-
-
-def connected() -> Copilot:
+def connected() -> FakeCopilot:
     (lock,) = Path("~/.copilot/ide").expanduser().glob("*.lock")
     headers = json.loads(lock.read_text())["headers"]
     port = int(headers["Host"].rpartition(":")[2])
-    cli = Copilot(port, headers["Authorization"].removeprefix("Bearer "))
+    cli = FakeCopilot(port, headers["Authorization"].removeprefix("Bearer "))
     cli.connect()
     return cli
 
@@ -60,14 +46,7 @@ def main() -> None:
     for line in sys.stdin:
         word, _, file = line.strip().partition(" ")
         if word == "edit":
-            arguments = {
-                "original_file_path": file,
-                "new_file_contents": "uno\n",
-                "tab_name": "1",
-            }
-            threading.Thread(
-                target=cli.tool, args=("open_diff",), kwargs=arguments, daemon=True
-            ).start()
+            cli.review(file, "uno\n", "1")
         else:
             report(word)
 

@@ -127,19 +127,6 @@ program that does nothing."
 
 ;;;; Client
 
-(defconst gemini-companion-test-cli-program "
-import json, sys
-from fake_cli import FakeCli
-cli = FakeCli(int(sys.argv[1]), sys.argv[2])
-events = cli.connect()
-print('true', flush=True)
-for line in sys.stdin:
-    tool, arguments = json.loads(line)
-    answer = events.next() if tool == 'next' else cli.tool(tool, **arguments)
-    print(json.dumps(answer), flush=True)
-"
-  "Program that connects, and then calls a tool for each line of input.")
-
 (defun gemini-companion-test-client (program &rest arguments)
   "Start Python with PROGRAM, a list, the port, the token and ARGUMENTS.
 Return its process."
@@ -159,7 +146,8 @@ Return its process."
   "Connect a client to the server; return its process when Emacs knows it."
   (let ((sessions (length (gemini-companion-sessions)))
         (client (gemini-companion-test-client
-                 (list "-c" gemini-companion-test-cli-program))))
+                 (list (expand-file-name "test/python/fake_cli.py"
+                                         gemini-companion-test-root)))))
     (gemini-companion-test-answer client)
     (gemini-companion-test-eventually
       (< sessions (length (gemini-companion-sessions))))
