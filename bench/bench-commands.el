@@ -94,7 +94,8 @@ has 500 marks."
     (save-window-excursion
       (with-current-buffer (find-file file)
         (when (eq side 'ours)
-          (gemini-companion-file-state-record '(:id "bench") file (funcall text "old")
+          (gemini-companion-file-state-record
+           (gemini-companion-session-make :id "bench") file (funcall text "old")
                                               (funcall text "new"))
           (bench-commands--check-marks))
         (redisplay t)
@@ -139,7 +140,8 @@ runs once after a look at a large file."
       (insert new))
     (save-window-excursion
       (with-current-buffer (find-file file)
-        (gemini-companion-file-state-record '(:id "bench") file old new)
+        (gemini-companion-file-state-record
+         (gemini-companion-session-make :id "bench") file old new)
         (dolist (step (list (lambda () (forward-line (/ count 2)) (insert "x"))
                             (lambda () (erase-buffer) (insert (funcall text "new" "  ")))
                             (lambda () (erase-buffer) (insert new))))
@@ -212,7 +214,7 @@ Without those of the garbage collector, which needs longer for more buffers."
   "Return the CPU ms that recording a write in a turn of 60 files takes.
 The files are in DIRECTORY, and are not visited."
   (let ((gc-cons-threshold most-positive-fixnum)
-        (session (list :id "bench" :directory directory))
+        (session (gemini-companion-session-make :id "bench" :directory directory))
         began)
     (dotimes (number 60)
       (let ((file (expand-file-name (format "new/%d.txt" number) directory)))

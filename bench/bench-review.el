@@ -120,7 +120,7 @@ They are not committed.  Return the number of changes."
     (dolist (name names)
       (write-region new nil name nil 'silent)
       (gemini-companion-file-state-record
-       '(:id "bench") (expand-file-name name) old new))
+       (gemini-companion-session-make :id "bench") (expand-file-name name) old new))
     (gemini-companion-changes-left)))
 
 (defun bench-review--source (word)
@@ -139,7 +139,7 @@ the seconds until then, and of those on a processor."
       (kill-buffer "*gemini*")))
   (bench-review--timed
    (lambda ()
-     (gemini-companion-turn-page '(:id "bench"))
+     (gemini-companion-turn-page (gemini-companion-session-make :id "bench"))
      (gemini-companion-overview--level 4)
      (redisplay t)
      (with-current-buffer "*gemini*"

@@ -30,7 +30,7 @@ PAUSE = 0.15
 # The least and the most that half of the contexts may take.
 EARLY, LATE = 49, 70
 CONNECTED = (
-    "(and (plist-get (car (gemini-companion-sessions)) :pid)"
+    "(and (seq-some #'gemini-companion-session-pid (gemini-companion-sessions))"
     " (gemini-companion-idle-p) t)"
 )
 # Another task in the way takes 0.3 ms more, so two are too many.  The slowest answers

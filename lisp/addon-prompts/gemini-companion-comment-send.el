@@ -101,7 +101,7 @@ It begins with the opening for that CLI, if there is one."
 
 (defun gemini-companion-comment-send--undone (undone session)
   "Return the sentence for the CLI of SESSION about UNDONE."
-  (let ((name (gemini-companion-names-for-cli
+  (let ((name (gemini-companion-session-name-of-file
                (gemini-companion-undone-path undone) session))
         (first (gemini-companion-undone-first undone))
         (last (gemini-companion-undone-last undone)))

@@ -77,15 +77,15 @@
 
 (defun gemini-companion-compose--target ()
   "Return the session of this buffer, or another one in its directory.
-Without one, return a plist like a session that is not connected, for a
-CLI to start: it has its `:directory' and its `:client', but no `:id'."
+Without one, return a session of a CLI to start, which has no ID yet."
   (let ((session gemini-companion-compose--session))
     (cond ((gemini-companion-session-connected-p session) session)
           ((car (gemini-companion-send-sessions default-directory)))
-          (t (list :directory default-directory
-                   :client (or (plist-get session :client)
-                               gemini-companion-run-client
-                               (car gemini-companion-clients)))))))
+          (t (gemini-companion-session-make
+              :directory default-directory
+              :client (or (and session (gemini-companion-session-client session))
+                          gemini-companion-run-client
+                          (car gemini-companion-clients)))))))
 
 ;;;; Draft
 
@@ -207,7 +207,8 @@ A member of `completion-at-point-functions'."
 A reference is the name of a file in the form that the CLI reads, or the
 plain name if it reads none.  As a project may have 100,000 files, only the
 names that begin with the input are converted."
-  (let* ((client (plist-get (gemini-companion-compose--target) :client))
+  (let* ((client (gemini-companion-session-client
+                  (gemini-companion-compose--target)))
          (files (gemini-companion-compose--list-files))
          (directory (file-truename default-directory))
          (references
@@ -252,7 +253,7 @@ Insert what `gemini-companion-send' sends for the file.  STATUS is as for
         (start (- (point) (length text) 1)))
     (when (and (eq status 'finished)
                (not (gemini-companion-prompt-reference
-                     text (plist-get session :client)))
+                     text (gemini-companion-session-client session)))
                ;; TEXT is no reference, so it is a name.
                (member file gemini-companion-compose--files)
                (<= (point-min) start)
@@ -266,7 +267,8 @@ Insert what `gemini-companion-send' sends for the file.  STATUS is as for
   "Return the commands in files of the user and the project, an alist.
 The elements are (NAME . DESCRIPTION) as for
 `gemini-companion-compose--commands-in'."
-  (pcase-let* ((client (plist-get (gemini-companion-compose--target) :client))
+  (pcase-let* ((client (gemini-companion-session-client
+                        (gemini-companion-compose--target)))
                (`(,project ,user)
                 (mapcar (lambda (name) (and name (file-name-directory name)))
                         (gemini-companion-client-settings-names client)))
@@ -307,7 +309,7 @@ It is near the beginning, in TOML or in the front matter of Markdown."
 (defun gemini-companion-compose--local-p ()
   "Return non-nil if the files of the draft are local, so that checking is fast."
   (not (or (file-remote-p default-directory)
-           (plist-get (gemini-companion-compose--target) :remote))))
+           (gemini-companion-session-remote (gemini-companion-compose--target)))))
 
 (defun gemini-companion-compose--search-file (end)
   "Search for an @ with the name of a file before END, and move point there.
@@ -324,7 +326,8 @@ This is a function of `font-lock-keywords'."
   "Return the directory of images that were pasted into the CLI, or nil.
 For an image in another directory outside the project, the CLI refuses or asks."
   (gemini-companion-client-image-directory
-   (plist-get (gemini-companion-compose--target) :client) default-directory))
+   (gemini-companion-session-client (gemini-companion-compose--target))
+   default-directory))
 
 (defconst gemini-companion-compose--image
   "\\`\\(?:\211PNG\r\n\32\n\\|\377\330\377\\|GIF8[79]a\\|RIFF....WEBP\\|....ftyp\\)"
@@ -348,7 +351,8 @@ JPEG" name (file-size-human-readable size 'iec " " "B")))
   "Save the image DATA of TYPE in a file, and insert a reference to the file.
 TYPE is a symbol such as `image/png', and DATA are bytes.  The file is deleted
 when the session ends."
-  (when-let* ((name (or (plist-get (gemini-companion-compose--target) :remote)
+  (when-let* ((name (or (gemini-companion-session-remote
+                         (gemini-companion-compose--target))
                         (file-remote-p default-directory))))
     (user-error "Image is not on %s; copy it there and type its name after @"
                 (gemini-companion-names-title name)))
@@ -367,7 +371,8 @@ when the session ends."
           gemini-companion-compose--images)
     (unless (bolp) (just-one-space))
     (insert (or (gemini-companion-prompt-reference
-                 file (plist-get (gemini-companion-compose--target) :client))
+                 file (gemini-companion-session-client
+                       (gemini-companion-compose--target)))
                 (format "Read the image %s" file))
             " ")))
 
@@ -414,7 +419,7 @@ Signal an error if the CLI waits for an answer.  A CLI with an extension
 accepts TEXT even while it waits, and in any terminal.  Call ENDED once, as
 `gemini-companion-prompt-submit' does, or with `copied' if the CLI has no
 known terminal and TEXT was added to the kill ring."
-  (cond ((null (plist-get session :id))
+  (cond ((null (gemini-companion-session-id session))
          (gemini-companion-compose--start text))
         ((and (not insert) (gemini-companion-prompt-by-message-p text session))
          (gemini-companion-compose--submit text session ended))
@@ -466,7 +471,7 @@ submit it? "))
 (defun gemini-companion-compose--header ()
   "Return the header line of a draft: the CLI, its state, and the keys."
   (let* ((session (gemini-companion-compose--target))
-         (state (and (plist-get session :id)
+         (state (and (gemini-companion-session-id session)
                      (gemini-companion-session-state session))))
     (gemini-companion-label-header
      (cons (if state
@@ -616,7 +621,8 @@ are asked.  TEXT is added to the draft."
          (window (and terminal (get-buffer-window terminal)))
          (buffer (gemini-companion-compose--buffer
                   (file-name-as-directory
-                   (or (plist-get session :directory) directory)))))
+                   (or (and session (gemini-companion-session-directory session))
+                       directory)))))
     (gemini-companion-windows-at-once
       (pop-to-buffer buffer
                      (if (null window)

@@ -40,7 +40,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
-(require 'map)
 (require 'project)
 (require 'thunk)
 
@@ -210,7 +209,7 @@ named: for example, src/property.py for @property, or all files in app for
 name.  In a QUOTATION, escape each @ without the text property
 `gemini-companion-reference'."
   (gemini-companion-garbage-later
-    (let ((default-directory (or (plist-get session :directory)
+    (let ((default-directory (or (gemini-companion-session-directory session)
                                  default-directory)))
       ;; The list of all files is computed only if an @ needs it.
       (thunk-let ((names (gemini-companion-prompt--names session)))
@@ -237,12 +236,12 @@ the value of `gemini-companion-prompt--names'."
      ;; Copilot CLI, which has no escapes, takes the bracket for a part of the
      ;; name; the others read the whole directory before it.
      ((string-match-p "/[[({]\\'" word)
-      (gemini-companion-client-escapes (plist-get session :client)))
+      (gemini-companion-client-escapes (gemini-companion-session-client session)))
      ;; A remote file counts as existing: Tramp would have to ask the host.
-     ((or (plist-get session :remote) (file-exists-p name))
+     ((or (gemini-companion-session-remote session) (file-exists-p name))
       ;; Copilot CLI would name the file to the model despite a backslash.
       (and quotation
-           (gemini-companion-client-escapes (plist-get session :client))))
+           (gemini-companion-client-escapes (gemini-companion-session-client session))))
      (t
       (string-search (concat (and (string-search "/" name) "\n")
                              (downcase (file-name-nondirectory name)))
@@ -253,7 +252,8 @@ the value of `gemini-companion-prompt--names'."
 For example, \"\\na.py\\nreadme.md\": the names in lower case, without
 directories, each after a newline.  The string is empty for a CLI that does
 not find files by a substring of their name."
-  (if-let* (((gemini-companion-client-searches-names-p (plist-get session :client)))
+  (if-let* (((gemini-companion-client-searches-names-p
+              (gemini-companion-session-client session)))
             (project (project-current)))
       (downcase (mapconcat (lambda (file)
                              (concat "\n" (file-name-nondirectory file)))
@@ -294,7 +294,8 @@ Select the terminal.  Return a message."
                         :phase 'inserted)))
              (gemini-companion-prompt--seek
               task
-              (gemini-companion-prompt--seen-as text (plist-get session :client))
+              (gemini-companion-prompt--seen-as
+               text (gemini-companion-session-client session))
               process)
              task))
           (gemini-companion-prompt--paste process text)
@@ -370,7 +371,8 @@ For a task that seeks a regexp, its slots have their defaults."
 
 (defun gemini-companion-prompt--client (task)
   "Return the name of the CLI of TASK, or nil if it has no session."
-  (plist-get (gemini-companion-prompt--task-session task) :client))
+  (when-let* ((session (gemini-companion-prompt--task-session task)))
+    (gemini-companion-session-client session)))
 
 (defun gemini-companion-prompt--screen-with (mark process client)
   "Return the prompt around the last MARK in the terminal of PROCESS, or nil.
@@ -474,7 +476,7 @@ If `gemini-companion-prompt-by-message-p' returns non-nil, send TEXT at once."
 An extension of the CLI accepts that in any terminal, and waits while the CLI
 cannot take it.  A command of the CLI must be typed.  SESSION may be nil."
   (and session
-       (gemini-companion-client-extended-p (plist-get session :client))
+       (gemini-companion-client-extended-p (gemini-companion-session-client session))
        (not (gemini-companion-prompt-command text))))
 
 (defun gemini-companion-prompt--post (text session problem ended)
@@ -498,7 +500,7 @@ ENDED is as for `gemini-companion-prompt-submit'."
     (push end gemini-companion-prompt--posted)
     (message "Sending prompt to %s..." (gemini-companion-session-name session))
     (unless (gemini-companion-server-ask
-             'prompt (list (plist-get session :id) text)
+             'prompt (list (gemini-companion-session-id session) text)
              end (lambda (_problem) (funcall end nil)))
       (funcall end nil))))
 

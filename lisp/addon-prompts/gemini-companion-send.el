@@ -26,7 +26,6 @@
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
-(require 'map)
 (require 'xref)
 
 (declare-function flycheck-error-filename "ext:flycheck")
@@ -512,7 +511,7 @@ or of the copy of a remote FILE, or nil."
 NAME is its name relative to the directory of SESSION, or its name on a
 remote host; nil for a local FILE outside the directory.  LOCAL is its
 local name, in its true directory; it may be a link."
-  (pcase-let* (((map :remote :directory) session)
+  (pcase-let* (((cl-struct gemini-companion-session remote directory) session)
                (`(,host . ,there) (gemini-companion-names-remote file remote)))
     (cond ((and remote (equal remote host))
            (cons there (gemini-companion-names-copy (concat remote there))))
@@ -543,10 +542,11 @@ would read all files in it."
                                 (gemini-companion-session-name session))))
                (name (or there local))
                (hidden (gemini-companion-send--hidden (list file local)))
-               (read (or (plist-get session :remote) (file-regular-p local)))
+               (read (or (gemini-companion-session-remote session)
+                         (file-regular-p local)))
                (reference (and read
                                (gemini-companion-prompt-reference
-                                name (plist-get session :client)))))
+                                name (gemini-companion-session-client session)))))
     (unless (or (and there (not hidden))
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "

@@ -283,7 +283,7 @@ Lines are those of the saved file now:\n\n"
 (defun gemini-companion-undone--names (undone session)
   "Return the names of at most five files of UNDONE for the CLI of SESSION."
   (let ((names (seq-uniq (mapcar (lambda (each)
-                                   (gemini-companion-names-for-cli
+                                   (gemini-companion-session-name-of-file
                                     (gemini-companion-undone-path each) session))
                                  undone))))
     (concat (string-join (seq-take names 5) ", ")
@@ -293,7 +293,7 @@ Lines are those of the saved file now:\n\n"
 (defun gemini-companion-undone--report (undone session)
   "Return the part of a report about UNDONE for the CLI of SESSION."
   (pcase-let* (((cl-struct gemini-companion-undone path first last old) undone)
-               (name (gemini-companion-names-for-cli path session))
+               (name (gemini-companion-session-name-of-file path session))
                (place (and first
                            (format "%s:%s" name
                                    (gemini-companion-hunk-range
@@ -392,8 +392,9 @@ changes are to be reported again.  This is for
             (pcase-let (((cl-struct gemini-companion-undone path session first last
                                     old new)
                          undone))
-              (cons path (list :path path :session session :first first :last last
-                               :old old :new new))))
+              (cons path (list :path path
+                               :session (gemini-companion-session-facts session)
+                               :first first :last last :old old :new new))))
           (seq-remove #'gemini-companion-undone-replaced
                       (reverse gemini-companion-undone--all))))
 
@@ -401,7 +402,11 @@ changes are to be reported again.  This is for
   "Record the undone changes of ITEMS again; their sources are unknown."
   (add-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
   (pcase-dolist (`(,_ . ,slots) items)
-    (push (apply #'gemini-companion-undone--make slots) gemini-companion-undone--all))
+    (push (apply #'gemini-companion-undone--make
+                 :session (gemini-companion-session-from-facts
+                           (plist-get slots :session))
+                 slots)
+          gemini-companion-undone--all))
   (run-hooks 'gemini-companion-turn-addition-hook))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))

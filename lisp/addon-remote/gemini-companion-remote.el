@@ -524,7 +524,8 @@ CLIs there lose their connection, and their reviews are closed."
      (list host)))
   (message "Disconnected from %s" (gemini-companion-names-title host))
   (dolist (edit (gemini-companion-edits-open))
-    (when (equal host (plist-get (gemini-companion-edit-session edit) :remote))
+    (when (equal host (gemini-companion-session-remote
+                       (gemini-companion-edit-session edit)))
       (gemini-companion-proposal-close edit 'disconnected)))
   (gemini-companion-server-call 'remote-stop host)
   (gemini-companion-remote--drop host))

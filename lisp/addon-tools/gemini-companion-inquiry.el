@@ -262,7 +262,8 @@ choose the first option for an empty input."
            (said (mapconcat (lambda (answer) (string-join (cdr answer) ", "))
                             answers "; "))
            (text (gemini-companion-client-answers-text
-                  (plist-get (gemini-companion-permission-session inquiry) :client)
+                  (gemini-companion-session-client
+                   (gemini-companion-permission-session inquiry))
                   answers)))
       (unless (y-or-n-p (format "Send the answer %s? "
                                 (gemini-companion-text-escaped-line said 200)))

@@ -239,17 +239,14 @@ omitted characters; an omitted empty text counts as one."
 
 (defun gemini-companion-permission-session-of (facts)
   "Return the session of the CLI in FACTS, or nil if its process is unknown.
-For a CLI that is linked but not connected, return a new plist like a session,
-whose ID is made of the process."
+For a CLI that is linked but not connected, return a session of its process."
   (pcase-let (((map :client :pids :directory) facts))
-    (or (seq-find (lambda (session) (memql (plist-get session :pid) pids))
-                  (gemini-companion-sessions))
+    (or (gemini-companion-session-of-processes pids)
         ;; The first process is the shell that runs the hook.  If the CLI has
         ;; exited, the shell is a child of process 1.
         (when-let* ((pid (or (nth 1 pids) (car pids)))
                     ((< 1 pid)))
-          (list :id (format "linked-%s" pid) :client client :pid pid
-                :directory directory)))))
+          (gemini-companion-session-unconnected client pid directory)))))
 
 (defun gemini-companion-permission--close (permission outcome)
   "End PERMISSION by OUTCOME, and close its buffer once it is not selected."
@@ -399,9 +396,10 @@ the hooks."
   (let ((other (gemini-companion-permission-session permission)))
     (or (gemini-companion-session-same-p session other)
         ;; A linked CLI may have connected since it asked.
-        (and (plist-get session :pid)
-             (not (plist-get session :remote))
-             (eql (plist-get session :pid) (plist-get other :pid))))))
+        (and (gemini-companion-session-pid session)
+             (not (gemini-companion-session-remote session))
+             (eql (gemini-companion-session-pid session)
+                  (gemini-companion-session-pid other))))))
 
 (defun gemini-companion-permission-progressed (facts)
   "End the permissions that the CLI of FACTS has asked in its terminal.
@@ -499,7 +497,7 @@ or by an agent in the background, and since their titles are not followed."
 (defun gemini-companion-permission--started (session)
   "Return when the process of SESSION began, or nil if the process has exited."
   (let-alist (let ((default-directory "/"))
-               (process-attributes (plist-get session :pid)))
+               (process-attributes (gemini-companion-session-pid session)))
     (and (not (equal .state "Z"))
          .start)))
 

@@ -277,8 +277,8 @@ written: the files that could not be restored then."
   (pcase-let (((map :path :symbol :line :new :id) facts))
     (let ((rename (gemini-companion-rename--make
                    :session (or (gemini-companion-permission-session-of facts)
-                                (list :id (concat "?" (plist-get facts :client))
-                                      :client (plist-get facts :client)))
+                                (gemini-companion-session-unconnected
+                                 (plist-get facts :client)))
                    :id id :old symbol :new new :answer answer
                    :until (+ (float-time) gemini-companion-rename--patience))))
       (gemini-companion-permission-end-of-tool facts gemini-companion-rename-tool)
@@ -411,7 +411,7 @@ FILE is the one that the model has named."
         id (gemini-companion-rename-session rename) name
         ;; The text before is displayed as the CLI sees it.
         (gemini-companion-edit-texts-plain
-         (plist-get (gemini-companion-rename-session rename) :client)
+         (gemini-companion-session-client (gemini-companion-rename-session rename))
          (gemini-companion-rename--file-text file))
         rename)
        (let ((edit (gemini-companion-edit-of-id id)))

@@ -302,7 +302,7 @@ as the answer sends nothing to the model."
                (verdict (gemini-companion-rules-for
                          path
                          (or session
-                             (list :id (concat "?" client) :client client)))))
+                             (gemini-companion-session-unconnected client)))))
     (cond ((and verdict
                 (eq 'always (gemini-companion-rules-verdict-review verdict))
                 (not (gemini-companion-tools--asks-by-setting-p session mode)))
@@ -317,7 +317,9 @@ as the answer sends nothing to the model."
   "Return non-nil if, by a setting, the CLI of SESSION asks about edits in MODE.
 The CLI has read that setting when it started, and opens a review of each
 edit; if a hook asks, it may not.  MODE is a name of the CLI for its mode."
-  (pcase-let (((map :client :directory :remote :pid) session))
+  (pcase-let (((or 'nil (cl-struct gemini-companion-session client directory remote
+                                   pid))
+               session))
     (when-let* (((not remote))
                 (directory)
                 (start (alist-get 'start (process-attributes (or pid 0))))
@@ -337,9 +339,7 @@ edit; if a hook asks, it may not.  MODE is a name of the CLI for its mode."
 
 (defun gemini-companion-tools--session (facts)
   "Return the session of the CLI that FACTS name, or nil."
-  (seq-find (lambda (session)
-              (memql (plist-get session :pid) (plist-get facts :pids)))
-            (gemini-companion-sessions)))
+  (gemini-companion-session-of-processes (plist-get facts :pids)))
 
 ;;;; Files
 
@@ -681,8 +681,7 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
       ('wrote
        (gemini-companion-shell-wrote
         (or (gemini-companion-tools--session facts)
-            (let ((client (plist-get facts :client)))
-              (list :id (concat "?" client) :client client)))
+            (gemini-companion-session-unconnected (plist-get facts :client)))
         facts
         (json-parse-string (car texts) :null-object nil :false-object 'unknown)
         answer))
@@ -716,13 +715,13 @@ The user may have paused sharing since the question arrived."
 The server does not know what tools of a CLI do that is not linked."
   (pcase-let (((map :root :base :commit) facts))
     (unless (seq-some (lambda (session)
-                        (let ((directory (plist-get session :directory)))
+                        (let ((directory (gemini-companion-session-directory session)))
                           (and (or (null directory)
                                    (gemini-companion-text-in-directory-p
                                     (file-name-as-directory directory)
                                     (file-name-as-directory root)))
                                (not (gemini-companion-tools-linked-p
-                                     (plist-get session :client))))))
+                                     (gemini-companion-session-client session))))))
                       (gemini-companion-sessions))
       (gemini-companion-commit-seen root base commit))))
 
@@ -741,7 +740,7 @@ are its texts."
   (pcase-let* (((map :path :client) facts)
                (session (or (gemini-companion-tools--report facts 'edit)
                             ;; A linked CLI need not be connected.
-                            (list :id (concat "?" client) :client client))))
+                            (gemini-companion-session-unconnected client))))
     ;; Record the edit before the revert: if the edit was undone and is written
     ;; again, the revert marks it as written.
     (gemini-companion-file-state-record session path before after)

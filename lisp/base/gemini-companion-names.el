@@ -128,15 +128,6 @@ FILE is a true name, or nil.  Search no other buffer, and follow no links."
 
 ;;;; For the user
 
-(defun gemini-companion-names-for-cli (file session)
-  "Return the name by which the CLI of SESSION knows FILE.
-It is relative to the directory of the CLI if that is known."
-  (let ((directory (plist-get session :directory))
-        (remote (plist-get session :remote)))
-    (cond (directory (file-relative-name file directory))
-          ((and remote (cdr (gemini-companion-names-remote file remote))))
-          (t file))))
-
 (defun gemini-companion-names--escaped (name)
   "Return NAME with escapes for its invisible characters, without properties.
 Marks that are combined with letters, as in names on macOS, stay."

@@ -24,7 +24,7 @@
   "Return non-nil if OPENING, (SESSION . TEXT), is for the CLI of SESSION."
   (let ((other (car opening)))
     (or (gemini-companion-session-same-p session other)
-        (and (plist-get other :directory)
+        (and (gemini-companion-session-directory other)
              (gemini-companion-session-next-p session other)))))
 
 (defun gemini-companion-comment-opening (session)
@@ -58,16 +58,17 @@ Without TEXT, or if it is blank, there is none."
   "Return the openings, each with the directory of its CLI."
   (seq-filter #'car
               (mapcar (pcase-lambda (`(,session . ,text))
-                        (list (and (null (plist-get session :remote))
-                                   (plist-get session :directory))
-                              session text))
+                        (list (and (null (gemini-companion-session-remote session))
+                                   (gemini-companion-session-directory session))
+                              (gemini-companion-session-facts session) text))
                       gemini-companion-comment-opening--all)))
 
 (cl-defmethod gemini-companion-part-restore ((_part (eql 'comment-opening)) items)
   "Restore the openings in ITEMS, for the next CLIs in their directories."
-  (pcase-dolist (`(,_ ,session ,text) items)
-    (unless (gemini-companion-comment-opening session)
-      (gemini-companion-comment-opening-set session text))))
+  (pcase-dolist (`(,_ ,facts ,text) items)
+    (let ((session (gemini-companion-session-from-facts facts)))
+      (unless (gemini-companion-comment-opening session)
+        (gemini-companion-comment-opening-set session text)))))
 
 (cl-defmethod gemini-companion-part-stop :after ((_part (eql 'comment)))
   "Forget all openings."

@@ -869,7 +869,7 @@ of a plan, it has the lines and the comment only."
      (when path
        (let ((range (gemini-companion-comment--range-now comment)))
          (concat
-          (gemini-companion-names-for-cli
+          (gemini-companion-session-name-of-file
            path (or session (gemini-companion-comment-session comment)))
           (and range (concat ":" (gemini-companion-hunk-range range)))
           (and (gemini-companion-comment--removed-p comment)
@@ -1017,7 +1017,9 @@ Emacs still asks about comments that no CLI has received."
             (cons (gemini-companion-comment-path comment)
                   (list :file (gemini-companion-comment-file comment)
                         :path (gemini-companion-comment-path comment)
-                        :session (gemini-companion-comment-session comment)
+                        :session (when-let* ((session (gemini-companion-comment-session
+                                                       comment)))
+                                   (gemini-companion-session-facts session))
                         :side (gemini-companion-comment-side comment)
                         :lines (gemini-companion-comment-lines comment)
                         :first (gemini-companion-comment--now comment)
@@ -1040,7 +1042,10 @@ Emacs still asks about comments that no CLI has received."
                                     (gemini-companion-comment-text comment))))
                       gemini-companion-comment--all)
       (gemini-companion-comment--add
-       (apply #'gemini-companion-comment--make slots)))))
+       (apply #'gemini-companion-comment--make
+              :session (when-let* ((facts (plist-get slots :session)))
+                         (gemini-companion-session-from-facts facts))
+              slots)))))
 
 (defun gemini-companion-comment--exit-p ()
   "Return non-nil if Emacs may exit, after the mode was turned off.

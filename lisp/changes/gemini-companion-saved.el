@@ -261,7 +261,7 @@ BEFORE and AFTER are vectors of lines."
   (let ((turn (gemini-companion-edit-turn edit)))
     (list :after after
           :file (gemini-companion-edit-file edit)
-          :session (gemini-companion-edit-session edit)
+          :session (gemini-companion-session-facts (gemini-companion-edit-session edit))
           :since (gemini-companion-edit-since edit)
           :command (gemini-companion-edit-command edit)
           :missing (gemini-companion-edit-missing-directories edit)
@@ -320,7 +320,8 @@ PREVIOUS are those before; for AFTER, see `gemini-companion-saved--chain'."
 For FACTS, see `gemini-companion-saved--edit'."
   (pcase-let (((map :file :session :since :command :missing) facts))
     (gemini-companion-edit-make
-     :id (gensym) :session session :file file :true-name name :since since
+     :id (gensym) :session (gemini-companion-session-from-facts session)
+     :file file :true-name name :since since
      :command command :missing-directories missing
      :decision 'unreviewed :file-state 'written :reported t
      :turn (gemini-companion-saved--turn facts))))
@@ -639,8 +640,8 @@ A directory has a slash at its end."
 
 (defun gemini-companion-saved--use-session (session)
   "Restore what is saved of the root from which SESSION has connected."
-  (when-let* ((directory (plist-get session :directory))
-              ((not (plist-get session :remote))))
+  (when-let* ((directory (gemini-companion-session-directory session))
+              ((not (gemini-companion-session-remote session))))
     (gemini-companion-saved--use (file-name-as-directory
                                   (gemini-companion-text-true-name directory)))))
 

@@ -356,7 +356,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
 
 (defun gemini-companion-edit-client (edit)
   "Return the name of the CLI of EDIT, for the functions of adapters."
-  (plist-get (gemini-companion-edit-session edit) :client))
+  (gemini-companion-session-client (gemini-companion-edit-session edit)))
 
 ;;;; Edits at point
 

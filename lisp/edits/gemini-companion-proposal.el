@@ -43,18 +43,21 @@ returns non-nil if it has rejected the edit.")
 
 ;;;; Opening
 
-(cl-defmethod gemini-companion-server-receive ((_method (eql 'open-diff)) &rest args)
-  "Open an edit; for ARGS, see `gemini-companion-proposal-open'."
-  (apply #'gemini-companion-proposal-open args))
+(cl-defmethod gemini-companion-server-receive
+  ((_method (eql 'open-diff)) id facts file proposal)
+  "Open the edit ID, by which the CLI of FACTS proposes PROPOSAL for FILE.
+For FACTS, see `gemini-companion-session-from-facts'."
+  (gemini-companion-proposal-open id (gemini-companion-session-from-facts facts)
+                                  file proposal))
 
 (defun gemini-companion-proposal-open (id session file proposal &optional group)
   "Open an edit that proposes PROPOSAL as the text of FILE.
-ID is an integer that names the edit; SESSION is a plist with the `:id' of the
-CLI.  Replace an open edit of that CLI for that file, and keep its text if the
-user has edited it.  GROUP is nil, or the request that answers the edit: then
-ID may be a symbol, and the edit is unknown to the server.  If its texts cannot
-be compared, signal an error, and open nothing: the server displays it, and the
-user answers in the terminal of the CLI."
+ID is an integer that names the edit; SESSION is that of the CLI.  Replace an
+open edit of that CLI for that file, and keep its text if the user has edited
+it.  GROUP is nil, or the request that answers the edit: then ID may be a
+symbol, and the edit is unknown to the server.  If its texts cannot be compared,
+signal an error, and open nothing: the server displays it, and the user answers
+in the terminal of the CLI."
   (let ((previous (cl-find file (gemini-companion-edits-open session)
                            :key #'gemini-companion-edit-file :test #'equal))
         (edit (gemini-companion-edit-make :id id :session session :file file
@@ -562,7 +565,8 @@ in its terminal."
     ;; A text may be too large to send, which must not affect other reviews.
     (gemini-companion-log-guarded "Handing over a review"
       (cond ((or outcome (and acknowledged (null decision)))
-             (gemini-companion-server-call 'adopt-diff id session file proposed)
+             (gemini-companion-server-call
+              'adopt-diff id (gemini-companion-session-facts session) file proposed)
              (when outcome
                (gemini-companion-proposal--send edit)))
             ;; Closing an edit that has ended does nothing.

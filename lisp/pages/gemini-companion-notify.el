@@ -183,7 +183,8 @@ It is the name of the project, or the whole name of SESSION if another CLI runs
 in a project of that name.  Return nil if there is only one CLI."
   (let* ((project (lambda (session)
                     (gemini-companion-session-directory-name
-                     (plist-get session :directory) (plist-get session :remote))))
+                     (gemini-companion-session-directory session)
+                     (gemini-companion-session-remote session))))
          (here (funcall project session))
          (others (seq-remove (apply-partially #'gemini-companion-session-same-p
                                               session)

@@ -396,7 +396,8 @@ It is shorter if WIDTH, the number of columns, is small."
      (cond ((< width gemini-companion-overview-draw--narrow) time)
            ((< width gemini-companion-overview-draw-wide)
             (concat (or (gemini-companion-session-directory-name
-                         (plist-get session :directory) (plist-get session :remote))
+                         (gemini-companion-session-directory session)
+                         (gemini-companion-session-remote session))
                         (gemini-companion-session-name session))
                     " " time))
            (t (concat (gemini-companion-session-name session) " " time))))))
@@ -516,7 +517,8 @@ omitted."
      width before
      (propertize (gemini-companion-session-name session)
                  'face 'font-lock-keyword-face
-                 'help-echo (when-let* ((directory (plist-get session :directory)))
+                 'help-echo (when-let* ((directory (gemini-companion-session-directory
+                                                    session)))
                               (gemini-companion-names-absolute directory)))
      :flexible
      (gemini-companion-overview-draw--joined
@@ -528,9 +530,9 @@ omitted."
               (propertize (concat ">> " (gemini-companion-text-escaped-line opening 200))
                           'face 'gemini-companion-comment))
             (and (<= gemini-companion-overview-draw-wide width)
-                 (plist-get session :version)
+                 (gemini-companion-session-version session)
                  (gemini-companion-overview-draw--shadow
-                  (concat "version " (plist-get session :version))))))
+                  (concat "version " (gemini-companion-session-version session))))))
      :right
      (string-join
       (delq nil

@@ -234,9 +234,10 @@ DIRECTORY may be nil."
                    #'gemini-companion-session-same-p))
         (directory (and directory (expand-file-name directory))))
     (seq-sort-by (lambda (session)
-                   (let ((root (plist-get session :directory)))
+                   (let ((root (gemini-companion-session-directory session)))
                      (cond ((not (gemini-companion-session-connected-p session)) 2)
-                           ((and directory root (not (plist-get session :remote))
+                           ((and directory root
+                                 (not (gemini-companion-session-remote session))
                                  (string-prefix-p (file-name-as-directory root)
                                                   directory))
                             0)
@@ -245,7 +246,8 @@ DIRECTORY may be nil."
 
 (defun gemini-companion-overview-row--session-key (session)
   "Return what identifies the CLI of SESSION, compared by `equal'."
-  (or (plist-get session :pid) (plist-get session :id)))
+  (or (gemini-companion-session-pid session)
+      (gemini-companion-session-id session)))
 
 (defun gemini-companion-overview-row--cli (session edits plain)
   "Return the row of the CLI of SESSION, and the rows below it.
@@ -403,7 +405,7 @@ Return nil if TURN counts all of them itself."
 A comment without a known CLI is for SESSION if its file is in the directory of
 SESSION."
   (let ((other (gemini-companion-comment-session comment))
-        (directory (plist-get session :directory)))
+        (directory (gemini-companion-session-directory session)))
     (if other
         (gemini-companion-session-same-p session other)
       (and directory

@@ -316,7 +316,8 @@ They are those that have a word for the header line in the table of commands."
     ((or 'turn 'reviewed)
      (let ((session (gemini-companion-overview-row-session row)))
        (concat (or (gemini-companion-session-directory-name
-                    (plist-get session :directory) (plist-get session :remote))
+                    (gemini-companion-session-directory session)
+                    (gemini-companion-session-remote session))
                    (gemini-companion-session-title session))
                (format-time-string " %H:%M" (gemini-companion-turn-began
                                              (gemini-companion-overview-row-turn row))))))

@@ -230,9 +230,9 @@ Omit REMEDY if it is there already, of an earlier finding."
     (dolist (line more)
       (insert "    " line "\n"))))
 
-(defun gemini-companion-status--terminal-button (cli)
-  "Return a list of the button for the terminal of CLI in this Emacs, or nil."
-  (when-let* ((terminal (gemini-companion-session-terminal cli)))
+(defun gemini-companion-status--terminal-button (session)
+  "Return a list of the button for the terminal of SESSION, or nil."
+  (when-let* ((terminal (gemini-companion-session-terminal session)))
     `(("Terminal" . ,(apply-partially #'gemini-companion-terminal-show terminal)))))
 
 (defun gemini-companion-status--finding-row (finding)
@@ -379,8 +379,7 @@ is no script of Node.js."
                 (title (gemini-companion-client-title client))
                 (oldest (gemini-companion-client-node client))
                 (mark (if (cl-find client (gemini-companion-sessions)
-                                   :key (lambda (session)
-                                          (plist-get session :client))
+                                   :key #'gemini-companion-session-client
                                    :test #'equal)
                           ;; A CLI that runs has found its program with
                           ;; another PATH.
@@ -564,8 +563,9 @@ status is written again when it has answered."
                 ("Restart" . gemini-companion-restart)))
       (let ((others (seq-difference
                      clis (gemini-companion-sessions)
-                     (lambda (a b)
-                       (eql (plist-get a :pid) (plist-get b :pid))))))
+                     (lambda (cli session)
+                       (eql (plist-get cli :pid)
+                            (gemini-companion-session-pid session))))))
         (cond (others
                (mapcar #'gemini-companion-status--process-finding others))
               (clis
@@ -600,8 +600,10 @@ Until it has answered, only those that are connected count."
   (let ((clis (and gemini-companion-status--search
                    (gemini-companion-status--search-found
                     gemini-companion-status--search))))
-    (cl-find client (if (consp clis) clis (gemini-companion-sessions))
-             :key (lambda (cli) (plist-get cli :client)) :test #'equal)))
+    (member client (if (consp clis)
+                       (mapcar (lambda (cli) (plist-get cli :client)) clis)
+                     (mapcar #'gemini-companion-session-client
+                             (gemini-companion-sessions))))))
 
 (defun gemini-companion-status--process-finding (process)
   "Return the finding about PROCESS, a CLI that is not connected.
@@ -622,7 +624,8 @@ Emacs.")
                ") is not connected"
                (and text (concat ": " text)))
       ,@remedy
-      ,@(gemini-companion-status--terminal-button process))))
+      ,@(gemini-companion-status--terminal-button
+         (gemini-companion-session-make :pid pid)))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here

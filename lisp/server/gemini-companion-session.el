@@ -6,34 +6,48 @@
 ;;; Commentary:
 
 ;; A session is a connected CLI.  This file has the list of sessions, their names for
-;; the user, and the terminal of each in this Emacs.  A session is a plist from the
-;; server:
-;;
-;; `:id'         a string, unique on its host
-;; `:remote'     the remote host on which the CLI runs, such as "/ssh:host:"
-;; `:client'     a key of `gemini-companion-clients'
-;; `:version'    the version of the CLI, a string
-;; `:pid'        the ID of its process
-;; `:identity'   distinguishes the process from a later one with the same ID
-;; `:directory'  the working directory of the process
-;;
-;; All but `:id' and `:client' may be nil: `:remote' is nil for this machine, the
-;; others if the server could not determine them.
+;; the user, and the terminal of each in this Emacs.  The server describes a session by
+;; a plist, which `gemini-companion-session-from-facts' checks.
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-cache)
 (require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
-(require 'map)
 
 ;;;; State
 
+;; The types are those of the facts from the server.
+(cl-defstruct (gemini-companion-session
+               (:noinline t)
+               (:constructor gemini-companion-session-make)
+               (:copier nil))
+  "A connected CLI.  It never changes; a CLI that reconnects has a new session.
+A slot is nil if its value is unknown.  REMOTE is nil for this host."
+  (id nil :type (or null string) :read-only t
+      :documentation "Unique on its host, or nil for a CLI that is to be started.")
+  (client nil :type (or null string) :read-only t
+          :documentation "A member of `gemini-companion-clients'.")
+  (version nil :type (or null string) :read-only t
+           :documentation "The version of the CLI.")
+  (remote nil :type (or null string) :read-only t
+          :documentation "The host on which the CLI runs, such as \"/ssh:host:\".")
+  (pid nil :type (or null integer) :read-only t :documentation "The ID of its process.")
+  (identity nil :type (or null number) :read-only t
+            :documentation "Distinguishes its process from a later one with that ID.")
+  (directory nil :type (or null string) :read-only t
+             :documentation "The working directory of its process.")
+  (extension nil :type (or null string) :read-only t
+             :documentation "Fingerprint of the extension that it has loaded.")
+  (unreviewed nil :type list :read-only t
+              :documentation "Names of its tools that may write without a review."))
+
 (defvar gemini-companion-session--all nil
-  "The sessions that the server has reported, a list of plists.")
+  "The sessions that the server has reported.")
 
 (defvar-local gemini-companion-session-remote-directory nil
   "Remote directory of the CLI that was started in this buffer, or nil.
@@ -51,8 +65,46 @@ Each is called with the previous value of `gemini-companion-sessions'.")
 
 ;;;; Sessions
 
+(defun gemini-companion-session--slots ()
+  "Return the slots of a session, a list of (NAME KEYWORD TYPE)."
+  (mapcar (pcase-lambda (`(,name ,_ . ,options))
+            (list name (intern (format ":%s" name)) (plist-get options :type)))
+          (cdr (cl-struct-slot-info 'gemini-companion-session))))
+
+(defun gemini-companion-session-from-facts (facts)
+  "Return the session that the server describes by FACTS.
+FACTS is a plist, whose keys are the names of slots; other keys are ignored.
+Signal an error if there is no ID, or if a value is of another type."
+  (unless (plist-get facts :id)
+    (error "Session without an ID: %S" facts))
+  (apply #'gemini-companion-session-make
+         (cl-loop for (_ key type) in (gemini-companion-session--slots)
+                  for value = (plist-get facts key)
+                  unless (cl-typep value type)
+                  do (error "Session with %s %S" key value)
+                  append (list key value))))
+
+(defun gemini-companion-session-facts (session)
+  "Return the facts of SESSION that are known, a plist to be sent or saved.
+`gemini-companion-session-from-facts' returns SESSION for them."
+  (cl-loop for (name key _) in (gemini-companion-session--slots)
+           for value = (cl-struct-slot-value 'gemini-companion-session name session)
+           when value append (list key value)))
+
+(defun gemini-companion-session-unconnected (client &optional pid directory)
+  "Return a session for CLIENT, which is linked but not connected.
+PID is its process, and DIRECTORY that of the process, or nil."
+  (gemini-companion-session-make
+   :id (if pid (format "linked-%s" pid) (concat "?" client))
+   :client client :pid pid :directory directory))
+
+(defun gemini-companion-session-of-processes (pids)
+  "Return the session of the connected CLI whose process is one of PIDS, or nil."
+  (seq-find (lambda (session) (memql (gemini-companion-session-pid session) pids))
+            (gemini-companion-sessions)))
+
 (defun gemini-companion-sessions ()
-  "Return the sessions of the connected CLIs, a list of plists.
+  "Return the sessions of the connected CLIs.
 A CLI that reconnects may have its old session as well; the value has one
 session of each CLI."
   (seq-uniq gemini-companion-session--all #'gemini-companion-session-same-p))
@@ -67,20 +119,23 @@ session of each CLI."
              :test #'gemini-companion-session--equal-p))
 
 (defun gemini-companion-session--equal-p (a b)
-  "Return non-nil if A and B are one session, with the same ID and host."
-  (and (equal (plist-get a :id) (plist-get b :id))
-       (equal (plist-get a :remote) (plist-get b :remote))))
+  "Return non-nil if A and B are one session, with the same ID and host.
+Neither is if it is nil."
+  (and a b
+       (equal (gemini-companion-session-id a) (gemini-companion-session-id b))
+       (equal (gemini-companion-session-remote a) (gemini-companion-session-remote b))))
 
 (defun gemini-companion-session-same-p (a b)
   "Return non-nil if A and B are sessions of the same CLI.
 Only sessions on this host are compared by process: a remote host could report
 any process ID."
   (or (gemini-companion-session--equal-p a b)
-      (and (not (plist-get a :remote))
-           (not (plist-get b :remote))
-           (plist-get a :pid)
-           (eql (plist-get a :pid) (plist-get b :pid))
-           (eql (plist-get a :identity) (plist-get b :identity)))))
+      (and a b
+           (not (gemini-companion-session-remote a))
+           (not (gemini-companion-session-remote b))
+           (gemini-companion-session-pid a)
+           (eql (gemini-companion-session-pid a) (gemini-companion-session-pid b))
+           (eql (gemini-companion-session-identity a) (gemini-companion-session-identity b)))))
 
 (defun gemini-companion-session-next-p (session other)
   "Return non-nil if SESSION receives what waits for OTHER.
@@ -88,15 +143,17 @@ Both are of the same CLI; or the CLI of OTHER has exited, and the CLI of SESSION
 is of the same kind, in the same directory."
   (or (gemini-companion-session-same-p session other)
       (and (not (gemini-companion-session-connected-p other))
-           (seq-every-p (lambda (key)
-                          (equal (plist-get session key) (plist-get other key)))
-                        '(:client :directory :remote)))))
+           (seq-every-p (lambda (slot)
+                          (equal (funcall slot session) (funcall slot other)))
+                        '(gemini-companion-session-client
+                          gemini-companion-session-directory
+                          gemini-companion-session-remote)))))
 
 ;;;; Names
 
 (defun gemini-companion-session-title (session)
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
-  (gemini-companion-client-title (plist-get session :client)))
+  (gemini-companion-client-title (gemini-companion-session-client session)))
 
 (defun gemini-companion-session-directory-name (directory remote)
   "Return the base name of DIRECTORY, or else the title of the host REMOTE.
@@ -110,8 +167,8 @@ Return nil if both are nil."
   "Return the name of SESSION for the user, such as \"Qwen Code (shop)\".
 If the directory and the host are unknown, or if another connected CLI has the
 same name, it includes the process, as in \"Qwen Code (shop, process 12)\", or
-the beginning of the `:id' of SESSION if the process is unknown."
-  (pcase-let (((map :id :pid :directory :remote) session))
+the beginning of the ID of SESSION if the process is unknown."
+  (pcase-let (((cl-struct gemini-companion-session id pid directory remote) session))
     (let* ((directory-name (gemini-companion-session-directory-name directory remote))
            (process (when (or (null directory-name)
                               (gemini-companion-session--namesake-p session))
@@ -124,7 +181,8 @@ the beginning of the `:id' of SESSION if the process is unknown."
   "Return non-nil if another CLI has the title and the directory of SESSION.
 Only the base name of the directory counts."
   (let ((name-of (lambda (session)
-                   (pcase-let (((map :directory :remote) session))
+                   (pcase-let (((cl-struct gemini-companion-session directory remote)
+                                session))
                      (list (gemini-companion-session-title session)
                            (gemini-companion-session-directory-name
                             directory remote))))))
@@ -137,7 +195,7 @@ Only the base name of the directory counts."
   "Return how to reconnect the CLIs that are connected now, or nil.
 The value is a phrase, such as: run /ide enable in Gemini CLI CONDITION.
 CLIs that reconnect by themselves are omitted."
-  (let* ((clients (seq-uniq (mapcar (lambda (session) (plist-get session :client))
+  (let* ((clients (seq-uniq (mapcar #'gemini-companion-session-client
                                     (gemini-companion-sessions))))
          (groups (seq-group-by (lambda (client)
                                  (gemini-companion-client-reconnect-command client))
@@ -170,37 +228,50 @@ running one connects"
 
 (defun gemini-companion-session--annotation (session)
   "Return the activity and the directory of SESSION, if known, as a text."
-  (let ((directory (plist-get session :directory)))
+  (let ((directory (gemini-companion-session-directory session)))
     (string-join
      (delq nil (list (funcall gemini-companion-session-doing-function session)
                      (and directory
-                          (not (plist-get session :remote))
+                          (not (gemini-companion-session-remote session))
                           (gemini-companion-names-shown
                            (abbreviate-file-name directory)))))
      ", ")))
+
+;;;; Files
+
+(defun gemini-companion-session-name-of-file (file session)
+  "Return the name by which the CLI of SESSION knows FILE.
+It is relative to the directory of the CLI if that is known.  If SESSION is
+nil, as no CLI is known, return FILE."
+  (pcase-let (((or 'nil (cl-struct gemini-companion-session directory remote))
+               session))
+    (cond (directory (file-relative-name file directory))
+          ((and remote (cdr (gemini-companion-names-remote file remote))))
+          (t file))))
 
 ;;;; Terminals
 
 (defun gemini-companion-session-terminal (session)
   "Return the terminal buffer of SESSION in this Emacs, or nil.
-For a CLI on a remote host, return nil if there are several terminals of that
-host, or several CLIs on it."
-  (if-let* ((remote (plist-get session :remote)))
-      (gemini-companion-session--remote-terminal remote)
-    (let* ((pid (plist-get session :pid))
-           ;; Header lines call this; a look-up takes 0.1 ms per process.
-           (buffer (gemini-companion-cache-get
-                    (list 'terminal (plist-get session :id) pid)
-                    (apply-partially #'gemini-companion-session--ancestor pid))))
-      ;; After the CLI has exited, a shell may have the terminal.
-      (and (buffer-live-p buffer) (eql 0 (signal-process pid 0)) buffer))))
+SESSION may be nil.  For a CLI on a remote host, return nil if there are several
+terminals of that host, or several CLIs on it."
+  (when session
+    (if-let* ((remote (gemini-companion-session-remote session)))
+        (gemini-companion-session--remote-terminal remote)
+      (let* ((pid (gemini-companion-session-pid session))
+             ;; Header lines call this; a look-up takes 0.1 ms per process.
+             (buffer (gemini-companion-cache-get
+                      (list 'terminal (gemini-companion-session-id session) pid)
+                      (apply-partially #'gemini-companion-session--ancestor pid))))
+        ;; After the CLI has exited, a shell may have the terminal.
+        (and (buffer-live-p buffer) (eql 0 (signal-process pid 0)) buffer)))))
 
 (defun gemini-companion-session--remote-terminal (remote)
   "Return the only terminal buffer of the host REMOTE, or nil.
 If there are several terminals, or several CLIs run on REMOTE, Emacs cannot
 know which terminal belongs to which CLI."
   (let ((sessions (seq-filter (lambda (session)
-                                (equal remote (plist-get session :remote)))
+                                (equal remote (gemini-companion-session-remote session)))
                               (gemini-companion-sessions)))
         (buffers (seq-filter
                   (lambda (buffer)
@@ -240,7 +311,7 @@ started for a CLI is always controlled by that CLI."
               ;; The process is in the foreground process group.
               (when-let* ((attributes (let ((default-directory "/"))
                                         (process-attributes
-                                         (plist-get session :pid)))))
+                                         (gemini-companion-session-pid session)))))
                 (let-alist attributes
                   (eql .pgrp .tpgid)))))
        (if session (list session) (gemini-companion-sessions)))))
@@ -249,9 +320,10 @@ started for a CLI is always controlled by that CLI."
 
 (cl-defmethod gemini-companion-server-receive
   ((_method (eql 'sessions-update)) sessions)
-  "Set the connected CLIs to SESSIONS, a list of plists."
+  "Set the connected CLIs to SESSIONS, a list of facts."
   (let ((previous (gemini-companion-sessions)))
-    (setq gemini-companion-session--all sessions)
+    (setq gemini-companion-session--all
+          (mapcar #'gemini-companion-session-from-facts sessions))
     (run-hook-with-args 'gemini-companion-session-changed-functions previous)
     (gemini-companion-part-update-lighter)
     t))

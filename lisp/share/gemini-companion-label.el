@@ -16,7 +16,6 @@
 (require 'gemini-companion-review-plans)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
-(require 'map)
 
 ;;;; Names of files
 
@@ -62,7 +61,8 @@ once for all texts about a file."
 (defun gemini-companion-label--other-worktree (file session)
   "Return the worktree of FILE, a true name, if the CLI of SESSION is in another.
 Return nil if they are not in two worktrees of one Git repository."
-  (pcase-let* (((map :directory :remote) session)
+  (pcase-let* (((or 'nil (cl-struct gemini-companion-session directory remote))
+                session)
                (`(,worktree . ,repository)
                 (and directory (null remote)
                      (gemini-companion-label--worktree (file-name-directory file))))

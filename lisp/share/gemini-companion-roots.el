@@ -18,7 +18,6 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'map)
 
 (declare-function project-root "project")
 
@@ -67,7 +66,8 @@ has no slash at its end."
   "Return (ROOT IN-SESSION): the outermost root above NAME, or nil.
 NAME is a true name; the name of a directory ends with a slash.  Prefer the
 roots of the CLI of SESSION; IN-SESSION is non-nil if ROOT is one of them."
-  (pcase-let* (((map :directory :remote) session)
+  (pcase-let* (((or 'nil (cl-struct gemini-companion-session directory remote))
+                session)
                (outermost (lambda (roots)
                             (car (seq-sort-by #'length #'<
                                               (gemini-companion-roots--above
@@ -205,9 +205,9 @@ type %s.  The home directory and / are never roots."
   "Return a finding about each connected CLI whose directory was removed.
 For findings, see `gemini-companion-status-checks'."
   (cl-loop for session in (gemini-companion-sessions)
-           for directory = (plist-get session :directory)
+           for directory = (gemini-companion-session-directory session)
            unless (or (null directory)
-                      (plist-get session :remote)
+                      (gemini-companion-session-remote session)
                       (file-directory-p directory))
            collect `(bad ,(format "%s, the directory of %s, was removed"
                                   (gemini-companion-names-absolute directory)

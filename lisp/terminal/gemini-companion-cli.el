@@ -36,7 +36,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-windows-at-once)
-(require 'map)
 
 ;; A pattern of `cl-struct' calls what Emacs 28 loads with this function only.
 (eval-when-compile (cl-typep nil 'null))
@@ -115,7 +114,7 @@ CLIs search in DIRECTORY, which is in the workspace root ROOT.  See
   "Return the names of the connected CLIs, or else of the installed ones.
 A CLI that has run counts as installed.  The value has at least one name."
   (let* ((all gemini-companion-clients)
-         (connected (mapcar (lambda (session) (plist-get session :client))
+         (connected (mapcar #'gemini-companion-session-client
                             (gemini-companion-sessions))))
     (or (seq-intersection all connected)
         (seq-union (gemini-companion-cli-installed)
@@ -175,8 +174,8 @@ Return nil if a settings file must be edited first."
 
 (defun gemini-companion-cli--connected-p (client)
   "Return non-nil if a CLI of CLIENT is connected."
-  (seq-some (lambda (session) (equal client (plist-get session :client)))
-            (gemini-companion-sessions)))
+  (cl-member client (gemini-companion-sessions)
+             :key #'gemini-companion-session-client :test #'equal))
 
 (defun gemini-companion-cli-program (name command input then)
   "Run COMMAND with INPUT as a process NAME, without waiting for it.
@@ -249,7 +248,7 @@ and restart the CLI." variable))
 (defun gemini-companion-cli--check-settings (previous)
   "Report new CLIs whose settings make them write without asking.
 PREVIOUS are the CLIs that were connected before."
-  (pcase-dolist ((map :remote :client :directory)
+  (pcase-dolist ((cl-struct gemini-companion-session remote client directory)
                  (seq-difference (gemini-companion-sessions) previous
                                  #'gemini-companion-session-same-p))
     ;; The settings of a CLI on another host are on that host.

@@ -20,7 +20,6 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'map)
 
 ;;;; Customization
 
@@ -163,8 +162,10 @@ For findings, see `gemini-companion-status-checks'."
 (defun gemini-companion-extension--session-findings (session)
   "Return the findings about the extension that the CLI of SESSION has loaded.
 For findings, see `gemini-companion-status-checks'."
-  (pcase-let (((map :client :extension :unreviewed) session)
-              (name (gemini-companion-session-name session)))
+  (let ((client (gemini-companion-session-client session))
+        (extension (gemini-companion-session-extension session))
+        (unreviewed (gemini-companion-session-unreviewed session))
+        (name (gemini-companion-session-name session)))
     (append
      (when (and extension
                 (not (equal extension
@@ -198,7 +199,7 @@ For findings, see `gemini-companion-status-checks'."
       (seq-mapcat #'gemini-companion-extension--session-findings
                   (seq-filter (lambda (session)
                                 (gemini-companion-client-extension
-                                 (plist-get session :client)))
+                                 (gemini-companion-session-client session)))
                               sessions))))))
 
 ;;;; Commands

@@ -19,7 +19,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows-at-once)
-(require 'map)
 
 (declare-function pulse-momentary-highlight-one-line "pulse")
 
@@ -109,14 +108,13 @@ host."
 
 (defun gemini-companion-location--directory ()
   "Return the directory of the CLI in the current buffer, a name for Emacs."
-  (pcase-let (((map :directory :remote)
-               (seq-find (lambda (session)
-                           (eq (current-buffer)
-                               (gemini-companion-session-terminal session)))
-                         (gemini-companion-sessions))))
-    (file-name-as-directory (if directory
-                                (concat remote directory)
-                              default-directory))))
+  (let* ((session (cl-find (current-buffer) (gemini-companion-sessions)
+                           :key #'gemini-companion-session-terminal))
+         (directory (and session (gemini-companion-session-directory session))))
+    (file-name-as-directory
+     (if directory
+         (concat (gemini-companion-session-remote session) directory)
+       default-directory))))
 
 (defun gemini-companion-location--at (position)
   "Return the location at POSITION of the current buffer, or nil.

@@ -287,7 +287,7 @@ a hook of the CLI: `prompt', where PROMPT is its first line; `end' of the turn;
 (defun gemini-companion-state--hides-interrupts-p (record)
   "Return non-nil if the CLI of RECORD does not report an interrupted question."
   (gemini-companion-client-hides-interrupts-p
-   (plist-get (gemini-companion-state--session record) :client)))
+   (gemini-companion-session-client (gemini-companion-state--session record))))
 
 (defun gemini-companion-state--interrupt (edits)
   "Dismiss EDITS, about which a CLI no longer asks."
@@ -378,7 +378,7 @@ if another title of PROCESS has shown a state."
    (when-let* ((title (process-get process 'gemini-companion-title)))
      (pcase (assoc-default (car title)
                            (gemini-companion-client-titles
-                            (plist-get session :client))
+                            (gemini-companion-session-client session))
                            #'string-match-p)
        ('named (and (cdr title) 'ready))
        ((and 'ready (guard (process-get process 'gemini-companion-working))) 'working)

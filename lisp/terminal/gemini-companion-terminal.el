@@ -414,9 +414,10 @@ report before it has set its first title."
          (client (if cli
                      (gemini-companion-terminal-cli-client cli)
                    ;; The user has started the CLI in a shell.
-                   (plist-get (cl-find buffer (gemini-companion-sessions)
-                                       :key #'gemini-companion-session-terminal)
-                              :client))))
+                   (when-let* ((session
+                                (cl-find buffer (gemini-companion-sessions)
+                                         :key #'gemini-companion-session-terminal)))
+                     (gemini-companion-session-client session)))))
     (gemini-companion-state-set-title process title)
     (when (and displayed
                (gemini-companion-client-follows-background-p client)

@@ -222,9 +222,10 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     assert file.read_text() == "one\n"
     assert len(cli.model.requests) == 1
     emacs.eval("(gemini-companion-part-start 'state)")
-    emacs.eval(
-        "(gemini-companion-server-receive 'sessions-update (gemini-companion-sessions))"
-    )
+    emacs.eval("""
+(gemini-companion-server-receive
+ 'sessions-update (mapcar #'gemini-companion-session-facts (gemini-companion-sessions)))
+""")
     cli.answer("llow once")
     cli.finished("I see", file, "uno\n")
     assert prompt(cli) == "some words"

@@ -25,8 +25,10 @@ WROTE = """
 SET_UP = """
 (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
 (setq gemini-companion-guard--recent-seconds 0)
-(defvar e2e-session (list :id "one" :pid (emacs-pid) :client "gemini"
-                          :directory default-directory))
+(require 'gemini-companion-session)
+(defvar e2e-session
+  (gemini-companion-session-make :id "one" :pid (emacs-pid) :client "gemini"
+                                 :directory default-directory))
 """
 HERE = """
 (with-current-buffer (window-buffer)

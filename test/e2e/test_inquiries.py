@@ -150,5 +150,5 @@ def is_known_by_its_new_directory(world: World, emacs: Emacs, cli: Copilot) -> N
     other.mkdir()
     cli.type(f"/cd {other}", lambda: re.search(rf"(?m)^ {other}", cli.screen()))
     cli.is_free()
-    emacs.becomes(f"(plist-get {SESSION} :directory)", str(other))
+    emacs.becomes(f"(gemini-companion-session-directory {SESSION})", str(other))
     emacs.becomes(f"(gemini-companion-session-name {SESSION})", "Copilot CLI (other)")

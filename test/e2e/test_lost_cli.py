@@ -25,7 +25,7 @@ SHOWN = """
 
 def pid_of_shown(emacs: Emacs) -> int:
     session = f"(gemini-companion-edit-session {SHOWN})"
-    return int(emacs.eval(f"(plist-get {session} :pid)"))
+    return int(emacs.eval(f"(gemini-companion-session-pid {session})"))
 
 
 @contextmanager
@@ -51,7 +51,8 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
     reviews.edit("from", "edited, from")
     second.model.script(write_file(file, "from the second\n"), say("all done"))
     pid = pid_of_shown(emacs)
-    emacs.holds("(equal 2 (cl-count :pid (gemini-companion-sessions) :test #'memq))")
+    count = "(seq-count #'gemini-companion-session-pid (gemini-companion-sessions))"
+    emacs.holds(f"(equal 2 {count})")
     os.kill(pid, signal.SIGKILL)
     reviews.wait_until(0)
     second.ask()

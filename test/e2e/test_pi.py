@@ -20,8 +20,9 @@ pytestmark = needs_pi
 
 SESSION = """
 (mapcar (lambda (session)
-          (format "%s in %s" (plist-get session :client)
-                  (directory-file-name (or (plist-get session :directory) "/"))))
+          (format "%s in %s" (gemini-companion-session-client session)
+                  (directory-file-name
+                   (or (gemini-companion-session-directory session) "/"))))
         (gemini-companion-sessions))
 """
 
@@ -231,9 +232,7 @@ def test_pi_has_one_session_after_new_and_reload(world: World) -> None:
     file = world.file("a.txt", "one\n")
     world.file("b.env", "secret\n")
     emacs, reviews, cli = world.pi_pair(world.project / "b.env", file)
-    connected = (
-        "(mapcar (lambda (one) (plist-get one :id)) (gemini-companion-sessions))"
-    )
+    connected = "(mapcar #'gemini-companion-session-id (gemini-companion-sessions))"
     for command, answer in (("/new", "New session"), ("/reload", "Reloaded")):
         (old,) = emacs.value(connected)
         cli.command(command)
@@ -375,7 +374,7 @@ def test_pi_starts_beside_an_extension_that_has_its_own_edit(
     other.parent.mkdir(parents=True)
     other.write_text(OTHER)
     emacs, reviews, cli = world.pi_pair(file)
-    unreviewed = f"(plist-get {FIRST} :unreviewed)"
+    unreviewed = f"(gemini-companion-session-unreviewed {FIRST})"
     emacs.becomes(f"(vconcat {unreviewed})", ["edit", "multiedit"])
     for tool in ("edit", "multiedit"):
         turn = call(tool, path="a.txt", text=f"{tool}\n")
@@ -424,7 +423,7 @@ def test_a_prompt_for_pi_waits_while_it_summarizes(world: World) -> None:
         emacs.says("Sending prompt to Pi")
         emacs.becomes("(symbol-name e2e-ended)", "waits")
         if end == "killed":
-            emacs.eval(f"(signal-process (plist-get {FIRST} :pid) 'kill)")
+            emacs.eval(f"(signal-process (gemini-companion-session-pid {FIRST}) 'kill)")
             emacs.becomes("(symbol-name e2e-ended)", "nil")
             emacs.becomes("(substring-no-properties (current-kill 0))", sent)
             cli.model.answers.set()

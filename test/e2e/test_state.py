@@ -147,7 +147,9 @@ def states_of_a_turn_are_known_from_the_window_title(
     cli.prompt()
     is_(emacs, "working")
     emacs.eval(f"(setq e2e-turn {TURN})")
-    os.kill(int(emacs.eval(f"(plist-get {SESSION} :pid)")), signal.SIGKILL)
+    os.kill(
+        int(emacs.eval(f"(gemini-companion-session-pid {SESSION})")), signal.SIGKILL
+    )
     emacs.holds("(null (gemini-companion-sessions))")
     emacs.holds("(eq 'unknown (car e2e-states))")
     emacs.holds("(gemini-companion-turn-ended e2e-turn)")

@@ -160,6 +160,18 @@ Wait until it has displayed \"up\", and return its process."
               (lambda (_client) "")))
      ,@body))
 
+;;;; Sessions
+
+(defun gemini-companion-test-session-like (session &rest facts)
+  "Return a session that differs from SESSION by FACTS, a plist."
+  (gemini-companion-session-from-facts
+   (append facts (gemini-companion-session-facts session))))
+
+(defun gemini-companion-test-set-sessions (sessions)
+  "Let the server report SESSIONS as the connected ones."
+  (gemini-companion-server-receive
+   'sessions-update (mapcar #'gemini-companion-session-facts sessions)))
+
 ;;;; Parts
 
 (defvar gemini-companion-test-send #'ignore
@@ -180,7 +192,7 @@ Edits, whose outcomes are sent nowhere, are dismissed in the end."
      (unwind-protect
          (progn
            (mapc #'gemini-companion-part-start parts)
-           (gemini-companion-server-receive 'sessions-update (and ,session (list ,session)))
+           (gemini-companion-test-set-sessions (and ,session (list ,session)))
            ,@body)
        (gemini-companion-proposal-decide-all 'dismissed)
        (gemini-companion-part-stop 'session)

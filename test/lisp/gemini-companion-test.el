@@ -41,7 +41,8 @@
                        (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
         (find-file "a")
         (insert "more ")
-        (gemini-companion-proposal-open 1 '(:id "one") (expand-file-name "a") "new\n")
+        (gemini-companion-proposal-open 1
+                                        (gemini-companion-session-make :id "one") (expand-file-name "a") "new\n")
         (gemini-companion-review)
         (gemini-companion-list)
         (should (gemini-companion-test-traces))
@@ -146,7 +147,8 @@ starts a CLI"
       (gemini-companion-test-eventually
         (string-search "-> roots-update" (gemini-companion-test-events)))
       (gemini-companion-test-demoted
-        (gemini-companion-server-receive 'sessions-update '((:id "one")))
+       (gemini-companion-test-set-sessions
+        (list (gemini-companion-session-make :id "one")))
         (gemini-companion-mode -1))
       (should-not (gemini-companion-test-hooks)))))
 
@@ -186,8 +188,7 @@ starts a CLI"
                             gemini-companion-menu ediff transient))
                  (progn
                    (gemini-companion-server-receive
-                    'sessions-update
-                    `((:id "one" :directory ,temporary-file-directory)))
+         'sessions-update `((:id "one" :directory ,temporary-file-directory)))
                    (gemini-companion-status)
                    (find-file (make-temp-file "load" nil nil "text\n"))
                    (loaded '(eglot))))))))
@@ -212,10 +213,12 @@ starts a CLI"
        '(find-file (make-temp-file "load" nil nil "text\n"))
        '(gemini-companion-server-receive
          'sessions-update `((:id "one" :directory ,temporary-file-directory)))
-       '(gemini-companion-proposal-open 1 '(:id "one") buffer-file-name "new\n")
+       '(gemini-companion-server-receive
+         'open-diff 1 '(:id "one") buffer-file-name "new\n")
        '(gemini-companion-review)
        '(gemini-companion-edit-accept (car (gemini-companion-edits-open)))
-       '(gemini-companion-proposal-open 2 '(:id "one") buffer-file-name "newer\n")
+       '(gemini-companion-server-receive
+         'open-diff 2 '(:id "one") buffer-file-name "newer\n")
        '(gemini-companion-review)
        '(call-interactively #'gemini-companion-edit-reject)
        '(gemini-companion-list)
@@ -241,7 +244,8 @@ starts a CLI"
      '(start)
      '(wait)
      '(find-file (make-temp-file "unload"))
-     '(gemini-companion-proposal-open 1 '(:id "one") buffer-file-name "new\n")
+     '(gemini-companion-server-receive
+         'open-diff 1 '(:id "one") buffer-file-name "new\n")
      '(gemini-companion-review)
      '(gemini-companion-list)
      '(gemini-companion-status)

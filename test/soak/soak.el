@@ -51,7 +51,8 @@
   (let ((coding-system-for-write 'utf-8-unix))
     (write-region
      (concat (json-encode
-              `((session . ,(plist-get (gemini-companion-edit-session diff) :id))
+              `((session . ,(gemini-companion-session-id
+                             (gemini-companion-edit-session diff)))
                 (path . ,(gemini-companion-edit-file diff))
                 (state . ,state)
                 (sha . ,(and text (secure-hash

@@ -28,10 +28,7 @@ SETTINGS = {
     "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
 }
 
-CLIENTS = """
-(mapcar (lambda (session) (plist-get session :client))
-        (gemini-companion-sessions))
-"""
+CLIENTS = "(mapcar #'gemini-companion-session-client (gemini-companion-sessions))"
 
 
 def configure(scratch: Scratch, **changes: object) -> None:

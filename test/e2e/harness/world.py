@@ -31,7 +31,7 @@ CLIS = {
 }
 
 # Until then, names of files are not relative to the project of the CLI.
-KNOWN = """(seq-every-p (lambda (session) (plist-get session :directory))
+KNOWN = """(seq-every-p #'gemini-companion-session-directory
                         (gemini-companion-sessions))"""
 
 # As if memory were used up whenever windows change: Emacs may crash then, so the

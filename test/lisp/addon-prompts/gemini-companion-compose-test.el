@@ -31,10 +31,11 @@ is none."
             (session nil))
        (save-window-excursion
          (when client
-           (setq session (list :id "1" :client client :directory directory
-                               :pid (process-id
-                                     (with-current-buffer terminal
-                                       (gemini-companion-test-start-cat))))))
+           (setq session
+                 (gemini-companion-session-make :id "1" :client client :directory directory
+                                                :pid (process-id
+                                                      (with-current-buffer terminal
+                                                        (gemini-companion-test-start-cat))))))
          (unwind-protect
              (gemini-companion-test-with-parts '(compose state prompt) session
                (gemini-companion-test-without-sign
@@ -91,7 +92,7 @@ is none."
         (setq text (buffer-string))
         (funcall end)
         (should-not (string-prefix-p "*prompt: " (buffer-name))))
-      (gemini-companion-server-receive 'sessions-update nil)
+      (gemini-companion-test-set-sessions nil)
       (gemini-companion-compose)
       (should (equal text (buffer-string)))
       (should (equal #o700 (file-modes "ours/prompts")))
@@ -132,10 +133,11 @@ is none."
         ;; Another CLI may take its place.
         (pcase-dolist (`(,sessions . ,shown)
                        `((nil . "Not connected .*/command")
-                         (((:id "2" :client "qwen" :directory ,directory))
+                         ((,(gemini-companion-session-make
+                             :id "2" :client "qwen" :directory directory))
                           . "Qwen")
                          ((,session) . "Gemini")))
-          (gemini-companion-server-receive 'sessions-update sessions)
+          (gemini-companion-test-set-sessions sessions)
           (should (string-match-p shown (eval (cadr header-line-format) t))))
         (gemini-companion-state-set-title process "◇  Ready")
         (gemini-companion-compose-submit t)
@@ -333,7 +335,7 @@ is none."
       (should (string-prefix-p (concat home ".gemini/tmp/p-1/images/") file))
       (should (equal gemini-companion-compose-test-png (gemini-companion-text-bytes file)))
       ;; It goes with the CLI.
-      (gemini-companion-server-receive 'sessions-update nil)
+      (gemini-companion-test-set-sessions nil)
       (should-not (file-exists-p file)))))
 
 (ert-deftest gemini-companion-compose-knows-a-cli-without-a-place-for-images ()
@@ -355,8 +357,9 @@ is none."
     (let ((outside (make-temp-file "x" nil ".png" gemini-companion-compose-test-png))
           (gemini-companion-remote-directories
            `(("/ssh:far:" ("/there" . ,directory)))))
-      (gemini-companion-server-receive 'sessions-update
-        '((:id "far" :client "gemini" :remote "/ssh:far:")))
+      (gemini-companion-test-set-sessions
+       (list (gemini-companion-session-make
+              :id "far" :client "gemini" :remote "/ssh:far:")))
       (should (string-search
                "on ssh:far"
                (cadr (should-error
@@ -375,15 +378,17 @@ is none."
         (gemini-companion-compose-submit))
       (should (equal directory started))
       ;; One that starts again when its directory is trusted.
-      (gemini-companion-server-receive 'sessions-update
-        (list (list :id "0" :client "gemini" :directory directory)))
+      (gemini-companion-test-set-sessions
+       (list (gemini-companion-session-make
+              :id "0" :client "gemini" :directory directory)))
       (gemini-companion-test-run-timers)
       (should-not (equal "Begin" (car kill-ring)))
       (let ((process (with-current-buffer terminal
                        (gemini-companion-test-start-cat))))
-        (gemini-companion-server-receive 'sessions-update
-          (list (list :id "1" :client "gemini" :directory directory
-                      :pid (process-id process))))
+        (gemini-companion-test-set-sessions
+         (list (gemini-companion-session-make
+                :id "1" :client "gemini" :directory directory
+                :pid (process-id process))))
         (gemini-companion-state-set-title process "◇  Ready"))
       ;; `cat' repeats what is submitted.
       (gemini-companion-test-eventually

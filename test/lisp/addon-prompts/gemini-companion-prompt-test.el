@@ -39,7 +39,8 @@
           "As @a, no \\@property")
          (,(lambda (&rest _) " ") nil "before")
          (,(lambda (&rest _) (signal 'quit nil)) nil "before")))
-    (gemini-companion-prompt-test-with-diff '(:id "one" :client "gemini")
+    (gemini-companion-prompt-test-with-diff
+     (gemini-companion-session-make :id "one" :client "gemini")
       (write-region "" nil "property.py" nil 'silent)
       (cl-letf (((symbol-function 'read-string) answer)
                 (project-find-functions
@@ -70,7 +71,8 @@ The CLI is PROGRAM, a command of the shell."
               ;; A CLI displays nothing of what is around a paste.
               (concat "stty -echoctl; echo up; exec " ,program)))
            (gemini-companion-prompt-test-with-diff
-               (list :id "one" :pid (process-id (get-buffer-process terminal)))
+            (gemini-companion-session-make
+             :id "one" :pid (process-id (get-buffer-process terminal)))
              ,@body))
        (when (buffer-live-p terminal)
          (kill-buffer terminal)))))
@@ -183,7 +185,8 @@ The CLI is PROGRAM, a command of the shell."
   (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
     (gemini-companion-edit-reject diff)
     (switch-to-buffer terminal)
-    (let* ((session (plist-put (gemini-companion-edit-session diff) :client "qwen"))
+    (let* ((session (gemini-companion-test-session-like
+                     (gemini-companion-edit-session diff) :client "qwen"))
            (process (get-buffer-process terminal))
            (unread-command-events nil)
            (file (progn
@@ -466,7 +469,9 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
          " ")
       (gemini-companion-test-eventually
         (string-search "ready" (gemini-companion-test-text terminal)))
-      (plist-put (gemini-companion-edit-session diff) :client client)
+      (setf (gemini-companion-edit-session diff)
+            (gemini-companion-test-session-like
+             (gemini-companion-edit-session diff) :client client))
       (gemini-companion-edit-reject-with-reason diff "Too long")
       (gemini-companion-test-eventually
         (string-search (if taken (concat "taken " taken) "Too long")

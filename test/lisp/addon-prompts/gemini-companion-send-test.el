@@ -29,13 +29,14 @@
            (transient-mark-mode t)
            (default-directory (expand-file-name "p/")))
        (gemini-companion-test-write "a" "one\ntwo\nthree\n")
-       (gemini-companion-server-receive 'sessions-update
-         `((:id "1" :client "gemini" :directory ,default-directory)))
+       (gemini-companion-test-set-sessions
+        (list (gemini-companion-session-make
+               :id "1" :client "gemini" :directory default-directory)))
        (unwind-protect
            (save-window-excursion
              (find-file "a")
              ,@body)
-         (gemini-companion-server-receive 'sessions-update nil)
+         (gemini-companion-test-set-sessions nil)
          (gemini-companion-privacy-refresh)))))
 
 (defun gemini-companion-send-test-sent ()
@@ -178,7 +179,9 @@
 
 (ert-deftest gemini-companion-send-asks-about-files-outside-or-excluded ()
   (gemini-companion-send-test-with
-    (gemini-companion-server-receive 'sessions-update '((:id "1" :directory "/nowhere")))
+   (gemini-companion-test-set-sessions
+    (list (gemini-companion-session-make
+           :id "1" :directory "/nowhere")))
     (let (asked)
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (prompt) (push prompt asked) (cdr asked))))
@@ -225,22 +228,27 @@
 
 (ert-deftest gemini-companion-send-takes-the-cli-of-the-directory-or-asks ()
   (gemini-companion-send-test-with
-    (let ((here `(:id "2" :directory ,default-directory)))
-      (gemini-companion-server-receive 'sessions-update `((:id "1" :directory "/nowhere") ,here))
+    (let ((here
+           (gemini-companion-session-make :id "2" :directory default-directory)))
+      (gemini-companion-test-set-sessions
+       (list (gemini-companion-session-make
+              :id "1" :directory "/nowhere") here))
       (should (string-prefix-p "@a " (gemini-companion-send-test-sent)))
-      (gemini-companion-server-receive 'sessions-update
-        `(,here (:id "3" :directory ,default-directory)))
+      (gemini-companion-test-set-sessions
+       (list here
+             (gemini-companion-session-make
+              :id "3" :directory default-directory)))
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (_prompt _names &rest more) (nth 4 more))))
         (should (string-prefix-p "@a " (gemini-companion-send-test-sent))))
-      (gemini-companion-server-receive 'sessions-update (list here)))
+      (gemini-companion-test-set-sessions (list here)))
     ;; A file that was not saved is only named.
     (gemini-companion-send-test-in (find-file-noselect "!new")
       (gemini-companion-send-test-sends "About !new (line 1)"))
     (gemini-companion-send-test-in (generate-new-buffer "*blank*")
       (insert "  \n\t\n")
       (should-error (gemini-companion-send) :type 'user-error))
-    (gemini-companion-server-receive 'sessions-update nil)
+    (gemini-companion-test-set-sessions nil)
     (should-error (gemini-companion-send) :type 'user-error)))
 
 ;;;; Other buffers
@@ -400,7 +408,8 @@ two at \\@a
 (ert-deftest gemini-companion-send-sends-the-text-of-a-remote-file ()
   (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-test-with-remote
-    (let* ((session '(:id "1" :client "gemini" :remote "/ssh:far:"))
+    (let* ((session (gemini-companion-session-make
+                     :id "1" :client "gemini" :remote "/ssh:far:"))
            (sent (lambda (name)
                    ;; Tramp would ask the host whether it is a directory.
                    (cl-letf (((symbol-function 'file-directory-p) #'ignore))
@@ -455,8 +464,9 @@ two at \\@a
                       "\\@src/[id]/a.ts, \\@./(b)")))
       (pcase-dolist (`(,client . ,quoted) `(("gemini" . ,gemini)
                                             ("qwen" . ,qwen)))
-        (gemini-companion-server-receive 'sessions-update
-          `((:id "1" :client ,client :directory ,default-directory)))
+        (gemini-companion-test-set-sessions
+         (list (gemini-companion-session-make
+                :id "1" :client client :directory default-directory)))
         (gemini-companion-send-test-in (generate-new-buffer "*notes*")
           (insert text)
           (let ((project-find-functions
@@ -673,7 +683,8 @@ The user agrees to each question."
          (set-buffer "*eww*"))
        (lambda ()
          (gemini-companion-proposal-close
-          (gemini-companion-test-open ".env" "hush\n" 1 '(:id "2")) 'interrupted)
+          (gemini-companion-test-open ".env" "hush\n" 1
+                                      (gemini-companion-session-make :id "2")) 'interrupted)
          (gemini-companion-last-proposal)
          (set-buffer "*gemini last proposal*"))
        (lambda ()

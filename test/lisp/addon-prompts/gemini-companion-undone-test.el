@@ -26,7 +26,8 @@
     (gemini-companion-overview-undo)
     ;; Removed lines have an end before their beginning.
     (should (equal '((4 . 5) (8 . 7)) (gemini-companion-undone-test-ranges session)))
-    (should-not (gemini-companion-undone-of-session '(:id "another" :pid 2)))
+    (should-not (gemini-companion-undone-of-session
+                 (gemini-companion-session-make :id "another" :pid 2)))
     (with-current-buffer "a"
       (undo-boundary)
       (undo))
@@ -49,10 +50,10 @@
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
     (gemini-companion-turn-page session)
     (gemini-companion-overview-undo)
-    (let* ((next (plist-put (plist-put (copy-sequence session) :id "two") :pid 2))
-           (qwen (plist-put (copy-sequence next) :client "qwen")))
+    (let* ((next (gemini-companion-test-session-like session :id "two" :pid 2))
+           (qwen (gemini-companion-test-session-like next :client "qwen")))
       (should-not (gemini-companion-undone-of-session next))
-      (gemini-companion-server-receive 'sessions-update (list next))
+      (gemini-companion-test-set-sessions (list next))
       (should (equal '((1 . 1)) (gemini-companion-undone-test-ranges next)))
       (should-not (gemini-companion-undone-of-session qwen)))))
 

@@ -81,7 +81,8 @@ a\\ it\\\\\\'s")))
       (should (equal '("/ssh:far:" "/srv/p" nil)
                      (gemini-companion-names-remote-location "/ssh:far:/srv/p/"))))
     (gemini-companion-test-with-edits nil
-      (let* ((session '(:id "far" :client "gemini" :remote "/ssh:far:"))
+      (let* ((session (gemini-companion-session-make
+                       :id "far" :client "gemini" :remote "/ssh:far:"))
              (edit (gemini-companion-test-open "/copies/srv/p/x/a" "1\n" 1 session)))
         (with-current-buffer (gemini-companion-edit-texts-original edit)
           (should (equal "/ssh:far:/srv/p/x/" default-directory))
@@ -98,7 +99,8 @@ a\\ it\\\\\\'s")))
   (gemini-companion-test-with-remote
     (gemini-companion-test-with-edits nil
       (let* ((pair (cadar gemini-companion-remote-directories))
-             (session '(:id "far" :client "gemini" :remote "/ssh:far:"))
+             (session (gemini-companion-session-make
+                       :id "far" :client "gemini" :remote "/ssh:far:"))
              (edit (gemini-companion-test-open "/copies/srv/p/x/a" "1\n" 1 session)))
         (with-current-buffer (gemini-companion-edit-texts-original edit)
           (cl-letf (((symbol-function 'tramp-maybe-open-connection) #'error))
@@ -117,7 +119,9 @@ a\\ it\\\\\\'s")))
                          (,(expand-file-name "q" (cdr pair)) "/docker:two:" "/app/q")
                          ("/none/a" "/docker:two:" "/none/a")))
           (setq edit (gemini-companion-test-open
-                      file "1\n" 3 `(:id "two" :client "gemini" :remote ,host)))
+                      file "1\n" 3
+                      (gemini-companion-session-make
+                       :id "two" :client "gemini" :remote host)))
           (gemini-companion-comment-test-on-proposal edit 1 "Why?")
           (gemini-companion-edit-reject-with-reason edit "")
           (should (equal (format "No: %s:1\n> 1\nWhy?" named) (car kill-ring)))

@@ -12,7 +12,8 @@
 (require 'json)
 
 (defconst gemini-companion-permission-test-session
-  '(:id "one" :client "qwen" :pid 12 :directory "/src/shop")
+  (gemini-companion-session-make
+   :id "one" :client "qwen" :pid 12 :directory "/src/shop")
   "A connected CLI.")
 
 (defvar gemini-companion-permission-test-answers nil
@@ -31,9 +32,8 @@
                       (lambda (&rest _) gemini-companion-permission-test-fits)))
              (gemini-companion-part-start 'state)
              (gemini-companion-part-start 'permission)
-             (gemini-companion-server-receive
-                 'sessions-update
-               (list gemini-companion-permission-test-session))
+             (gemini-companion-test-set-sessions
+              (list gemini-companion-permission-test-session))
              ,@body)
          (gemini-companion-part-stop 'permission)
          (gemini-companion-part-stop 'session)

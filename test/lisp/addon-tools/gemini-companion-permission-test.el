@@ -445,13 +445,13 @@
             (gemini-companion-permission-since second) (- (float-time) 10))
       (let ((third (gemini-companion-permission-test-ask "date")))
         (should (equal (list third) (gemini-companion-permissions-open)))
-        (gemini-companion-server-receive 'sessions-update nil)
+        (gemini-companion-test-set-sessions nil)
         (should-not (gemini-companion-permissions-open)))
       ;; A CLI that is linked and not connected.
       (should (equal "linked-12"
-                     (plist-get (gemini-companion-permission-session
-                                 (gemini-companion-permission-test-ask "ls"))
-                                :id)))
+                     (gemini-companion-session-id
+                      (gemini-companion-permission-session
+                       (gemini-companion-permission-test-ask "ls")))))
       ;; A tool that runs has been allowed, and no other one.
       (gemini-companion-permission-end-of-tool '(:client "qwen" :pids (11 12)) "rename")
       (should (gemini-companion-permissions-open))
@@ -465,9 +465,11 @@
 
 (ert-deftest gemini-companion-permission-of-an-edit-is-its-review ()
   (gemini-companion-test-with-directory '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
-    (let* ((session `(:id "one" :client "copilot" :pid 12
-                      :directory ,default-directory))
-           (other '(:id "two" :client "copilot" :pid 13 :directory "/src/bank"))
+    (let* ((session
+            (gemini-companion-session-make :id "one" :client "copilot" :pid 12
+                                           :directory default-directory))
+           (other (gemini-companion-session-make
+                   :id "two" :client "copilot" :pid 13 :directory "/src/bank"))
            (ask (lambda (file)
                   (gemini-companion-permission-ask
                    `(:client "copilot" :pids (11 12) :directory ,default-directory)
@@ -586,10 +588,10 @@ It is the `process', and asks the `permission'."
 ;; Qwen Code refuses it without a question, and its title has shown nothing.
 (ert-deftest gemini-companion-permission-of-an-agent-in-the-background-ends ()
   (gemini-companion-permission-test-linked
-    (gemini-companion-server-receive
-        'sessions-update
-      (list (list :id "two" :client "gemini" :pid (process-id process)
-                  :directory "/src/shop")))
+   (gemini-companion-test-set-sessions
+    (list (gemini-companion-session-make
+           :id "two" :client "gemini" :pid (process-id process)
+           :directory "/src/shop")))
     (gemini-companion-state-set-title process "◇  Ready (shop)")
     (gemini-companion-permission-ask
      (list :client "gemini" :pids (list 1 (process-id process))

@@ -396,11 +396,11 @@ quit, whether to unlink them by t or nil."
   :tags '(pure)
   (gemini-companion-test-with-directory nil
     (let ((gemini-companion-review-rules '(("*.el" . always)))
-          (session '(:id "one" :pid 1 :client "qwen")))
+          (session (gemini-companion-session-make :id "one" :pid 1 :client "qwen")))
       (unwind-protect
           (progn
             (gemini-companion-part-start 'state)
-            (gemini-companion-server-receive 'sessions-update (list session))
+            (gemini-companion-test-set-sessions (list session))
             (cl-flet ((ask (kind &rest facts)
                         (funcall (gemini-companion-server-receive
                                   'ask kind (append facts '(:client "qwen" :pids (1))))
@@ -434,8 +434,9 @@ quit, whether to unlink them by t or nil."
            (process-environment
             (cons (concat "QWEN_HOME=" default-directory) process-environment))
            (started (alist-get 'start (process-attributes (emacs-pid))))
-           (session (list :id "one" :pid (emacs-pid) :client "qwen"
-                          :directory default-directory))
+           (session
+            (gemini-companion-session-make :id "one" :pid (emacs-pid) :client "qwen"
+                                           :directory default-directory))
            (review (lambda (mode text seconds)
                      (gemini-companion-test-write "settings.json" text)
                      (set-file-times "settings.json" (time-add started seconds))
@@ -449,7 +450,7 @@ quit, whether to unlink them by t or nil."
            (all "{\"permissions\": {\"ask\": [\"Edit\"]}}"))
       (unwind-protect
           (progn
-            (gemini-companion-server-receive 'sessions-update (list session))
+            (gemini-companion-test-set-sessions (list session))
             (should (equal "-" (funcall review "auto" all -60)))
             (should (equal "always" (funcall review "yolo" all -60)))
             (should (equal "always" (funcall review "auto-edit" all -60)))
@@ -641,6 +642,6 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
              'sessions-update (cons '(:id "1" :client "gemini" :directory "/p") others))
             (gemini-companion-tools--committed '(:root "/p" :base "1" :commit "2"))
             (should (equal (and keeps '("/p" "1" "2")) seen)))
-        (gemini-companion-server-receive 'sessions-update nil)))))
+        (gemini-companion-test-set-sessions nil)))))
 
 ;;; gemini-companion-tools-test.el ends here

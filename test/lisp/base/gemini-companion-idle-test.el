@@ -25,7 +25,8 @@
         (ert-info ((format "%s in %d" file width))
           (let* ((session (gemini-companion-test-session "one"))
                  (diff (gemini-companion-test-open
-                        file "new\n" 1 `(:client "gemini" ,@session)))
+                        file "new\n" 1 (gemini-companion-test-session-like
+                                        session :client "gemini")))
                  (expected (concat expected key)))
             (when reason
               (gemini-companion-proposal-offer diff reason))

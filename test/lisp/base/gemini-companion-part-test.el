@@ -169,11 +169,14 @@ output of that Emacs."
         (mapc #'gemini-companion-part-start (gemini-companion-parts-loaded))
         (list (featurep 'gemini-companion-undone)
               (progn (run-hook-with-args 'gemini-companion-changes-undo-functions
-                                         (gemini-companion-edit-make :file "/a")
+                                         (gemini-companion-edit-make
+                                          :session (gemini-companion-session-make :id "1")
+                                          :file "/a")
                                          'deleted nil)
                      (featurep 'gemini-companion-undone))
               (mapcar #'gemini-companion-undone-first
-                      (gemini-companion-undone-of-session nil))))))))
+                      (gemini-companion-undone-of-session
+                       (gemini-companion-session-make :id "1")))))))))
 
 (ert-deftest gemini-companion-part-core-names-nothing-of-an-add-on ()
   :tags '(pure)
@@ -229,7 +232,8 @@ output of that Emacs."
         (require 'gemini-companion-request)
         (cl-defstruct (clock-request (:include gemini-companion-request
                                                (kind 'clock))))
-        (defvar clock-requests (list (make-clock-request :session '(:id "1"))))
+        (defvar clock-requests (list (make-clock-request :session
+                                                         (gemini-companion-session-make :id "1"))))
         (cl-defmethod gemini-companion-request-label ((_ clock-request))
           "wants a break")
         (cl-defmethod gemini-companion-part-hooks ((_part (eql 'clock)))

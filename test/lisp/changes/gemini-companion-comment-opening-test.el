@@ -8,8 +8,8 @@
 (require 'gemini-companion-comment-opening)
 
 (ert-deftest gemini-companion-comment-opening-is-one-for-each-cli ()
-  (let ((one '(:id "one" :pid 11))
-        (two '(:id "two" :pid 12))
+  (let ((one (gemini-companion-session-make :id "one" :pid 11))
+        (two (gemini-companion-session-make :id "two" :pid 12))
         (typed nil)
         (gemini-companion-comment-opening--all nil)
         (gemini-companion-comment-functions nil))

@@ -15,10 +15,10 @@ kill ring."
   `(gemini-companion-test-with-changes ,files
      (setq gemini-companion-review-arrival 'notify)
      (mapc #'gemini-companion-part-start '(state comment addon-prompts))
-     (gemini-companion-server-receive 'sessions-update (list session))
+     (gemini-companion-test-set-sessions (list session))
      (unwind-protect
          (progn ,@body)
-       (gemini-companion-server-receive 'sessions-update nil)
+       (gemini-companion-test-set-sessions nil)
        (gemini-companion-remove-comments 'all)
        (mapc #'gemini-companion-part-stop
              '(overview addon-prompts undone comment state)))))

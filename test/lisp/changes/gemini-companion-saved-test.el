@@ -486,7 +486,8 @@ the name of the file, the lines that are marked there, and its text."
         gemini-companion-excluded nil
         default-directory directory)
   (mapc #'gemini-companion-part-start '(changes saved))
-  (let ((session (list :id "1" :client "gemini" :directory directory))
+  (let ((session
+         (gemini-companion-session-make :id "1" :client "gemini" :directory directory))
         (inhibit-message t)
         (create-lockfiles nil)
         (number 0))

@@ -323,7 +323,8 @@
         (setq gemini-companion-test-send
               (lambda (_) (gemini-companion-test-write "a" written)))
         (let ((edit (gemini-companion-test-writes
-                     "a" proposed `(:client ,client ,@session))))
+                     "a" proposed (gemini-companion-test-session-like
+                                   session :client client))))
           (should-not (gemini-companion-test-left))
           (should (string-search "undo the whole edit"
                                  (gemini-companion-test-refusal
@@ -382,7 +383,8 @@ in *gemini before: a*"
                    "a" (or written (string-replace "mine" "3" now)))))
           (let ((edit (cl-letf (((symbol-function 'yes-or-no-p) #'always))
                         (gemini-companion-undo-test-written
-                         "a" proposed `(:client ,(or client "gemini") ,@session)))))
+                         "a" proposed (gemini-companion-test-session-like
+                                       session :client (or client "gemini"))))))
             (gemini-companion-test-write "a" now)
             (cl-letf (((symbol-function 'y-or-n-p) #'always))
               (if whole
@@ -406,7 +408,8 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
         (find-file "a")
         (setq gemini-companion-test-send (lambda (_) (funcall write proposed)))
         (let ((edit (gemini-companion-undo-test-written
-                     "a" proposed `(:client ,(or client "qwen") ,@session))))
+                     "a" proposed (gemini-companion-test-session-like
+                                   session :client (or client "qwen")))))
           (gemini-companion-revert-now (expand-file-name "a"))
           (goto-char (point-max))
           (when unsaved

@@ -18,7 +18,8 @@
 The variable CALLS has the calls of the server, the last first."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory '(("a" "old\n"))
-     (let ((session (list :id "1" :client "pi" :directory directory))
+     (let ((session
+            (gemini-companion-session-make :id "1" :client "pi" :directory directory))
            (,calls nil))
        (cl-letf (((symbol-function 'gemini-companion-server-call)
                   (lambda (&rest call) (push call ,calls) t)))
@@ -45,7 +46,7 @@ The variable CALLS has the calls of the server, the last first."
 (ert-deftest gemini-companion-pi-takes-prompts-from-the-server ()
   (gemini-companion-test-needs-add-on 'prompts)
   (require 'gemini-companion-prompt)
-  (let ((session '(:id "1" :client "pi"))
+  (let ((session (gemini-companion-session-make :id "1" :client "pi"))
         (answer t)
         (kill-ring nil)
         calls)
@@ -64,7 +65,7 @@ The variable CALLS has the calls of the server, the last first."
 (ert-deftest gemini-companion-pi-has-prompts-but-no-commands-by-messages ()
   (gemini-companion-test-needs-add-on 'prompts)
   (require 'gemini-companion-compose)
-  (let ((session '(:id "1" :client "pi" :pid 1))
+  (let ((session (gemini-companion-session-make :id "1" :client "pi" :pid 1))
         (kill-ring nil)
         calls)
     (cl-letf (((symbol-function 'gemini-companion-session-connected-p) #'always)
@@ -96,7 +97,9 @@ The variable CALLS has the calls of the server, the last first."
           answer)
       (cl-letf (((symbol-function 'gemini-companion-server-ask)
                  (lambda (_method _args done &rest _) (setq answer done))))
-        (gemini-companion-prompt-submit "why?" (lambda () '(:id "1" :client "pi"))
+        (gemini-companion-prompt-submit "why?" (lambda ()
+                                                 (gemini-companion-session-make
+                                                  :id "1" :client "pi"))
                                         1 "Not sent"
                                         (lambda (result) (push result results)))
         (should-not kill-ring)

@@ -62,8 +62,9 @@
       (with-temp-buffer
         (let* ((kill-buffer-query-functions nil)
                (process (gemini-companion-test-start-cat))
-               (session (list :id "1" :client "fourth" :directory directory
-                              :pid (process-id process))))
+               (session (gemini-companion-session-make
+                         :id "1" :client "fourth" :directory directory
+                         :pid (process-id process))))
           (gemini-companion-test-with-parts '(cli state edit proposal) session
             (should (equal "Fourth CLI" (gemini-companion-session-title session)))
             (pcase-dolist (`(,title . ,state)

@@ -61,7 +61,7 @@ The user has accepted `edit' with a change of it, and nothing is written."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
      (setq gemini-companion-test-send #'ignore
-           session (append '(:client "copilot") session))
+           session (gemini-companion-test-session-like session :client "copilot"))
      (let ((edit (gemini-companion-test-open "a" "1\nB\n3\n" 1 session))
            (run (lambda ()
                   (dotimes (_ 3)
@@ -80,7 +80,7 @@ The variable `propose' is a function that opens it with a text."
   `(gemini-companion-test-with-edits '(("a" ""))
      (gemini-companion-test-write "a" ,bytes)
      (let* ((id 0)
-            (cli (append (list :client ,client) session))
+            (cli (gemini-companion-test-session-like session :client ,client))
             (propose (lambda (text)
                        (gemini-companion-test-open "a" text (cl-incf id) cli))))
        ,@body)))

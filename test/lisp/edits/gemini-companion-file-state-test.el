@@ -90,7 +90,8 @@
     (let* ((refused (gemini-companion-test-open "d" "5\n" 5 session))
            (other (progn (gemini-companion-edit-reject refused)
                          (gemini-companion-test-arrive "d" "4\n" 4
-                                                       '(:id "other"))))
+                                                       (gemini-companion-session-make
+                                                        :id "other"))))
            (events nil)
            (gemini-companion-edit-functions
             (cons (lambda (edit event) (push (list edit event) events))

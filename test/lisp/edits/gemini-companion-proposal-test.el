@@ -346,7 +346,7 @@ if `answer' is non-nil."
     (ert-info ((format "%S" (list accepted next)))
       (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
         (setq gemini-companion-test-send #'ignore
-              session (append '(:client "copilot") session))
+              session (gemini-companion-test-session-like session :client "copilot"))
         (let ((edit (gemini-companion-test-open "a" first 1 session)))
           (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
             (gemini-companion-replace-text accepted))
@@ -382,7 +382,8 @@ if `answer' is non-nil."
   (gemini-companion-test-with-edits '(("a\u202E" "old\n"))
     (setq gemini-companion-test-send #'ignore)
     (let ((diff (gemini-companion-test-open
-                 "a\u202E" "new\n" 1 '(:id "one" :pid 7 :directory "/web"))))
+                 "a\u202E" "new\n" 1
+                 (gemini-companion-session-make :id "one" :pid 7 :directory "/web"))))
       (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
         (insert "mine "))
       (gemini-companion-edit-accept diff)

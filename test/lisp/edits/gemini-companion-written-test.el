@@ -130,7 +130,8 @@
         (let ((create-lockfiles t)
               (buffer (and visited (find-file-noselect "a")))
               (diff (gemini-companion-test-open
-                     "a" "new\n" 1 `(:client ,client ,@session))))
+                     "a" "new\n" 1 (gemini-companion-test-session-like
+                                    session :client client))))
           (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
             (insert (or mine "")))
           (when buffer

@@ -158,8 +158,9 @@ Its keys are labels, its values lists of `greyed' and `on'."
   (let ((gemini-companion-review-arrival 'notify) (inhibit-message t))
     (gemini-companion-test-with-mode '(("a" "text"))
       (should (equal " Gemini" (cadr (gemini-companion-lighter))))
-      (gemini-companion-server-receive
-       'sessions-update '((:id "one" :client "gemini") (:id "two" :client "gemini")))
+      (gemini-companion-test-set-sessions
+       (list (gemini-companion-session-make :id "one" :client "gemini")
+             (gemini-companion-session-make :id "two" :client "gemini")))
       (should (equal " Gemini:2" (cadr (gemini-companion-lighter))))
       ;; Where packages that hide minor modes show it.
       (dolist (gemini-companion-in-misc-info '(nil t))
@@ -170,7 +171,8 @@ Its keys are labels, its values lists of `greyed' and `on'."
           (pcase-let ((`(,_ (:eval ,form)) (assq 'gemini-companion-mode place)))
             (should (eq shown (and (eval form t) t))))))
       (dotimes (id 3)
-        (gemini-companion-proposal-open id (list :id (format "%d" id))
+        (gemini-companion-proposal-open id
+                                        (gemini-companion-session-make :id (format "%d" id))
                                         (expand-file-name "a") "new"))
       (should (equal " ?3 Gemini:2" (cadr (gemini-companion-lighter))))
       (should (string-match-p "\

@@ -20,8 +20,9 @@
             (terminal (generate-new-buffer "terminal"))
             (process (make-process :name "cli" :buffer terminal :noquery t
                                    :command '("cat") :connection-type 'pty))
-            (session (list :id "1" :client "gemini" :pid (process-id process)
-                           :directory "/src/shop/"))
+            (session (gemini-companion-session-make
+                      :id "1" :client "gemini" :pid (process-id process)
+                      :directory "/src/shop/"))
             (notices nil)
             (gemini-companion-notify-lasting-seconds 0.1)
             (gemini-companion-notify
@@ -81,13 +82,14 @@
                      '((() . " ")
                        (("/src/bank/") . " shop: ")
                        (("/src/bank/" "/old/shop/") . " Gemini CLI (shop, process ")))
-        (gemini-companion-server-receive 'sessions-update
-          (cons session
-                (seq-map-indexed
-                 (lambda (directory index)
-                   (list :id (format "other %d" index) :client "gemini"
-                         :directory directory))
-                 others)))
+        (gemini-companion-test-set-sessions
+         (cons session
+               (seq-map-indexed
+                (lambda (directory index)
+                  (gemini-companion-session-make
+                   :id (format "other %d" index) :client "gemini"
+                   :directory directory))
+                others)))
         (let ((header (gemini-companion-notify--header)))
           (should (string-prefix-p beginning header))
           (should (eq (null others) (not (string-search ": " header))))))
@@ -152,7 +154,7 @@ M-x gemini-companion-review goes there") notices)))
           (when-let* ((diff (car (gemini-companion-edits-open))))
             (gemini-companion-edit-accept diff)
             (setq gemini-companion-edit-here diff)))))
-    (gemini-companion-server-receive 'sessions-update nil)
+    (gemini-companion-test-set-sessions nil)
     (gemini-companion-test-eventually (null notices))))
 
 (ert-deftest gemini-companion-notify-is-silent-where-the-user-looks ()
@@ -210,14 +212,15 @@ M-x gemini-companion-review goes there") notices)))
 
 (ert-deftest gemini-companion-notify-counts-only-the-changes-of-its-cli ()
   (gemini-companion-notify-test-with
-    (let ((other '(:id "2" :client "qwen" :directory "/src/bank/"))
+    (let ((other (gemini-companion-session-make
+                  :id "2" :client "qwen" :directory "/src/bank/"))
           (shown (lambda ()
                    (with-current-buffer terminal
                      (let ((header (gemini-companion-notify--header)))
                        (and (string-match "\\([0-9]+\\) changes?:" header)
                             (string-to-number (match-string 1 header))))))))
       (gemini-companion-part-start 'changes)
-      (gemini-companion-server-receive 'sessions-update (list session other))
+      (gemini-companion-test-set-sessions (list session other))
       (unwind-protect
           (pcase-dolist (`(,writer ,name ,before ,after ,count)
                          `((,other "b" "1\n2\n" "one\n2\n" nil)
@@ -335,7 +338,7 @@ M-x gemini-companion-review goes there\n")
      (dbus-register-method
       :session service path service "CloseNotification"
       (lambda (id) (push (list 'close id) calls) :ignore))
-     (let ((session '(:id "1" :client "gemini" :directory "/src/shop/")))
+     (let ((facts '(:id "1" :client "gemini" :directory "/src/shop/")))
        (setq gemini-companion-notify 'desktop
              gemini-companion-review-view 'ediff
              ;; A busy machine may take longer.
@@ -346,8 +349,8 @@ M-x gemini-companion-review goes there\n")
        (gemini-companion-part-start 'notify)
        (gemini-companion-part-start 'edit)
        (gemini-companion-part-start 'proposal)
-       (gemini-companion-server-receive 'sessions-update (list session))
-       (gemini-companion-proposal-open 1 session "/src/shop/a" "new\n")
+       (gemini-companion-server-receive 'sessions-update (list facts))
+       (gemini-companion-server-receive 'open-diff 1 facts "/src/shop/a" "new\n")
        (funcall wait (lambda () calls))
        (funcall wait (lambda ()
                        (dolist (id '(8 7))

@@ -22,7 +22,8 @@
                            :decision 'rejected :content (gemini-companion-content-make :bytes "x") :after "y"))
                         '("/a" "/b")))
          (row (gemini-companion-overview-row
-               :kind 'turn :level 2 :turn turn :edits edits :session '(:id "1"))))
+               :kind 'turn :level 2 :turn turn :edits edits :session
+               (gemini-companion-session-make :id "1"))))
     (cl-letf (((symbol-function 'format-time-string) (lambda (&rest _) "12:12  ")))
       (should (string-match-p "everywhere    2 files  2s +reviewed\\'"
                               (gemini-companion-overview-draw-test-line 100 row)))

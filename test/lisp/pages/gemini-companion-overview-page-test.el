@@ -117,8 +117,8 @@
               step (gemini-companion-test-session (format "s%d" (1+ (random 2))))))
             (0 (gemini-companion-edit-reject edit))
             (1 (gemini-companion-proposal-close edit 'closed))
-            (2 (gemini-companion-server-receive 'sessions-update
-                 (list (gemini-companion-test-session "s1" (1+ (random 2))))))
+            (2 (gemini-companion-test-set-sessions
+                (list (gemini-companion-test-session "s1" (1+ (random 2))))))
             (3 (ignore-errors (gemini-companion-edit-accept edit)))
             (_ (when-let* ((hunk (car (gemini-companion-edit-hunks edit))))
                  (cl-letf (((symbol-function 'y-or-n-p) #'always))

@@ -86,14 +86,18 @@
 
 (ert-deftest gemini-companion-overview-row-of-the-project-come-first ()
   (gemini-companion-overview-test-with nil
-    (let ((here (list :id "here" :directory (directory-file-name directory) :pid 11))
-          (there '(:id "there" :directory "/elsewhere" :pid 12))
-          (gone '(:id "gone" :directory "/gone" :pid 13)))
-      (gemini-companion-server-receive 'sessions-update (list there here))
+    (let ((here (gemini-companion-session-make
+                 :id "here" :directory (directory-file-name directory) :pid 11))
+          (there
+           (gemini-companion-session-make :id "there" :directory "/elsewhere" :pid 12))
+          (gone
+           (gemini-companion-session-make :id "gone" :directory "/gone" :pid 13)))
+      (gemini-companion-test-set-sessions (list there here))
       (gemini-companion-file-state-record gone (expand-file-name "a") nil "1\n")
       (should (equal '("here" "there" "gone")
                      (mapcar (lambda (row)
-                               (plist-get (gemini-companion-overview-row-session row) :id))
+                               (gemini-companion-session-id
+                                (gemini-companion-overview-row-session row)))
                              (gemini-companion-overview-rows directory)))))))
 
 (ert-deftest gemini-companion-overview-row-group-changes-by-their-files ()
@@ -207,9 +211,11 @@ RANDOM is a function of a limit, the value of which is a number below that."
          (text (lambda (lines) (concat (string-join lines "\n") "\n"))))
     (gemini-companion-overview-test-with `(("a" ,(funcall text base))
                                            ("b" ,(funcall text base)))
-      (let ((others (list session (list :id "two" :pid 22 :client "qwen"
-                                        :directory directory))))
-        (gemini-companion-server-receive 'sessions-update others)
+      (let ((others (list session
+                          (gemini-companion-session-make
+                           :id "two" :pid 22 :client "qwen"
+                           :directory directory))))
+        (gemini-companion-test-set-sessions others)
         (dotimes (_ 4)
           (let ((cli (nth (funcall random 2) others)))
             (gemini-companion-state-report cli 'prompt "Do it")

@@ -292,7 +292,7 @@ The user prefers what was unsaved."
           t))
        how)
       (gemini-companion-sequences--merge file)))
-    (list name (plist-get session :id) how bytes
+    (list name (gemini-companion-session-id session) how bytes
           (gemini-companion-sequences--bytes name))))
 
 (defun gemini-companion-sequences--remove (world)
@@ -344,7 +344,7 @@ The user prefers what was unsaved."
         (setq before nil)))
     (unless (= 0 (random 4))
       (gemini-companion-state-report session 'end nil))
-    (push (list 'turn (plist-get session :id) (reverse done))
+    (push (list 'turn (gemini-companion-session-id session) (reverse done))
           (gemini-companion-sequences-world-log world))
     (when (and before (= 0 (random 2))
                (not (seq-some (lambda (text) (nth 2 text)) before)))
@@ -800,15 +800,16 @@ Eight of ten are plain: without a mark, with LF, and a newline at the end."
 
 (defun gemini-companion-sequences--run (session)
   "Run a sequence with the CLI of SESSION and another one; return how it ended."
-  (let* ((two (append (gemini-companion-test-session "two" 2) '(:client "qwen")))
-         (one (append session '(:client "gemini")))
+  (let* ((two (gemini-companion-test-session-like
+               (gemini-companion-test-session "two" 2) :client "qwen"))
+         (one (gemini-companion-test-session-like session :client "gemini"))
          (world (make-gemini-companion-sequences-world :sessions (list one two)))
          (require-final-newline (= 0 (random 2)))
          (mode-require-final-newline require-final-newline)
          (kill-ring-max 1000)
          (kill-ring nil)
          (ended nil))
-    (gemini-companion-server-receive 'sessions-update (list one two))
+    (gemini-companion-test-set-sessions (list one two))
     (dolist (name (seq-take '("a" "b" "c" "d") (+ 2 (random 3))))
       (let ((bytes (gemini-companion-sequences--first world)))
         (gemini-companion-test-write name bytes)

@@ -97,8 +97,8 @@ since when a CLI waits: the name is longer."
 (ert-deftest gemini-companion-overview-is-drawn-for-its-width ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
     (let ((project (file-name-nondirectory (directory-file-name directory)))
-          (session (plist-put (copy-sequence session) :client "gemini")))
-      (gemini-companion-server-receive 'sessions-update (list session))
+          (session (gemini-companion-test-session-like session :client "gemini")))
+      (gemini-companion-test-set-sessions (list session))
       (gemini-companion-overview-test-turns session
         ("use decimals for money, everywhere" ("a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n"))
         ("say it in euros"))
@@ -169,7 +169,7 @@ since when a CLI waits: the name is longer."
 
 (ert-deftest gemini-companion-overview-has-no-cli-and-says-how-to-start-one ()
   (gemini-companion-overview-test-with nil
-    (gemini-companion-server-receive 'sessions-update nil)
+                                       (gemini-companion-test-set-sessions nil)
     (let ((gemini-companion-mode t))
       (gemini-companion-list)
       (should (string-search "No CLI is connected; M-x gemini-companion-run starts one"
@@ -582,10 +582,11 @@ since when a CLI waits: the name is longer."
                    ("one" "1\nB\n3\n4\nb5\nuser\n" 2)))
     (ert-info (cli)
       (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n"))
-        (let ((two (append (gemini-companion-test-session "two" 2) '(:client "qwen")))
-              (one (append session '(:client "gemini")))
+        (let ((two (gemini-companion-test-session-like
+                    (gemini-companion-test-session "two" 2) :client "qwen"))
+              (one (gemini-companion-test-session-like session :client "gemini"))
               (written "1\nB\n3\n4\nb5\nuser\n"))
-          (gemini-companion-server-receive 'sessions-update (list one two))
+          (gemini-companion-test-set-sessions (list one two))
           (gemini-companion-state-report one 'prompt "First")
           (gemini-companion-test-writes "a" "1\nA\n3\n4\n5\n" one)
           (gemini-companion-state-report two 'prompt "Second")
@@ -826,7 +827,7 @@ since when a CLI waits: the name is longer."
     (let ((reasons nil))
       (cl-letf (((symbol-function 'gemini-companion-prompt--submit-reason)
                  (lambda (session text &rest _)
-                   (push (list (plist-get session :id) text) reasons))))
+                   (push (list (gemini-companion-session-id session) text) reasons))))
         (gemini-companion-overview-test-keys "R" "Not now"))
       ;; Each CLI gets it once.
       (should (equal '(("s1" "Not now") ("s2" "Not now"))

@@ -18,7 +18,7 @@
              (buffer (window-buffer)))
         (unwind-protect
             (cl-letf (((symbol-function 'gemini-companion-idle-user-p) #'always))
-              (gemini-companion-server-receive 'sessions-update (list session))
+              (gemini-companion-test-set-sessions (list session))
               (when terminal
                 (switch-to-buffer "cli")
                 (setq buffer (current-buffer)))
@@ -39,7 +39,7 @@
                 (gemini-companion-test-eventually (not (gemini-companion-edits-ending)))
                 (should (eq buffer (window-buffer)))))
           (gemini-companion-part-stop 'overview)
-          (gemini-companion-server-receive 'sessions-update nil)
+          (gemini-companion-test-set-sessions nil)
           (delete-process process)
           (kill-buffer "cli"))))))
 

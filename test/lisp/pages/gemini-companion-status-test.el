@@ -132,9 +132,10 @@ parts find."
         `(("One" . ,(lambda (&rest _) (cl-incf checked) '((note "Fine")))))
       (search-forward "Fine")
       (backward-char 2)
-      (gemini-companion-server-receive 'sessions-update
-        '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
-          (:id "3" :client "qwen" :pid 3)))
+      (gemini-companion-test-set-sessions
+       (list (gemini-companion-session-make :id "1" :client "gemini" :pid 1)
+             (gemini-companion-session-make :id "2" :client "qwen" :pid 2)
+             (gemini-companion-session-make :id "3" :client "qwen" :pid 3)))
       (gemini-companion-test-eventually
         (equal "Connected: Gemini CLI, Qwen Code [Overview]"
                (gemini-companion-status-test--verdict)))
@@ -142,7 +143,7 @@ parts find."
       (should (= 2 checked))
       (switch-to-buffer "*scratch*")
       (delete-other-windows)
-      (gemini-companion-server-receive 'sessions-update nil)
+      (gemini-companion-test-set-sessions nil)
       (gemini-companion-test-run-timers)
       (should (= 2 checked)))))
 
@@ -195,9 +196,10 @@ parts find."
           (should (equal "Not connected: No such module [Turn on]"
                          (gemini-companion-status-test--verdict))))
         ;; A client that is none of the CLIs.
-        (gemini-companion-server-receive 'sessions-update '((:id "1" :pid 1)))
+        (gemini-companion-test-set-sessions
+         (list (gemini-companion-session-make :id "1" :pid 1)))
         (revert-buffer)
-        (gemini-companion-server-receive 'sessions-update nil)))))
+        (gemini-companion-test-set-sessions nil)))))
 
 (ert-deftest gemini-companion-status-test-names-a-missing-discovery-file ()
   (gemini-companion-status-test--with-home
@@ -321,13 +323,14 @@ parts find."
                 (ert-with-message-capture shown
                   (funcall push "[Enable")
                   (should (string-search "Qwen Code needs /ide enable" shown)))
-                (gemini-companion-server-receive 'sessions-update (list (append '(:id "1") cli)))
+                (gemini-companion-test-set-sessions
+                 (list (gemini-companion-session-from-facts `(:id "1" ,@cli))))
                 (gemini-companion-page-refresh)
                 (funcall push "[Set it")
                 (should (equal "default" (gemini-companion-client-settings-get
                                           (expand-file-name ".qwen/settings.json")
                                           '("tools" "approvalMode")))))
-            (gemini-companion-server-receive 'sessions-update nil)))))))
+            (gemini-companion-test-set-sessions nil)))))))
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
   (gemini-companion-status-test--with-home
@@ -371,13 +374,14 @@ parts find."
   (gemini-companion-test-with-directory nil
     (let* ((project (expand-file-name "project" directory))
            (gemini-companion-roots-last (list project))
-           (session (list :id "one" :pid 1 :client "gemini" :directory project)))
+           (session (gemini-companion-session-make
+                     :id "one" :pid 1 :client "gemini" :directory project)))
       (make-directory project)
       (unwind-protect
           (cl-flet ((shown ()
                       (format "%s" (list (gemini-companion-part-findings 'roots directory)
                                          (gemini-companion-status--roots)))))
-            (gemini-companion-server-receive 'sessions-update (list session))
+            (gemini-companion-test-set-sessions (list session))
             (should-not (string-search "removed" (shown)))
             (delete-directory project)
             (should (string-search "the directory of Gemini CLI, was removed" (shown)))

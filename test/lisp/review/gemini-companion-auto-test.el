@@ -73,7 +73,8 @@
                    ("qwen" "café crème\ntwo\n" nil)))
     (gemini-companion-test-with-edits '(("a" ""))
       (gemini-companion-test-write "a" "caf\351 cr\350me\n2\n")
-      (let ((session `(:client ,client ,@(gemini-companion-test-session "one" 1))))
+      (let ((session (gemini-companion-test-session-like
+                      (gemini-companion-test-session "one" 1) :client client)))
         (gemini-companion-auto-accept session)
         (let ((edit (gemini-companion-test-open "a" text 1 session)))
           (gemini-companion-test-eventually
@@ -87,7 +88,8 @@
   (pcase-dolist (`(,client ,mine ,reviewed)
                  '(("copilot" "mine " t) ("copilot" "" nil) ("gemini" "mine " nil)))
     (gemini-companion-test-with-edits '(("a" "old\n"))
-      (let* ((session `(:client ,client ,@(gemini-companion-test-session "one" 1)))
+      (let* ((session (gemini-companion-test-session-like
+                       (gemini-companion-test-session "one" 1) :client client))
              (diff (gemini-companion-test-open "a" "new\n" 1 session)))
         (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
           (insert mine))
@@ -135,7 +137,8 @@
         (dolist (file files)
           (funcall reviewed reason file session)))
       ;; Where that runs is not known.
-      (funcall reviewed "outside the project of the CLI" "a" '(:id "one" :pid 1))
+      (funcall reviewed "outside the project of the CLI" "a"
+               (gemini-companion-session-make :id "one" :pid 1))
       (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
 
 (ert-deftest gemini-companion-auto-obeys-the-rules-of-the-user ()
@@ -183,13 +186,13 @@
     (gemini-companion-auto-accept session)
     (should (gemini-companion-auto-on-p))
     ;; The server is replaced.
-    (gemini-companion-server-receive 'sessions-update nil)
+    (gemini-companion-test-set-sessions nil)
     (should-not (gemini-companion-auto-on-p))
     ;; A CLI that is started later has its PID.
-    (gemini-companion-server-receive 'sessions-update
-      (list (append '(:id "x" :identity 2) session)))
+    (gemini-companion-test-set-sessions
+     (list (gemini-companion-test-session-like session :id "x" :identity 2)))
     (should-not (gemini-companion-auto-on-p))
-    (gemini-companion-server-receive 'sessions-update (list session))
+    (gemini-companion-test-set-sessions (list session))
     (should (gemini-companion-auto-on-p session))
     (gemini-companion-auto-accept session)
     (should-not (gemini-companion-auto-on-p session))))

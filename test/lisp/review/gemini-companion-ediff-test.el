@@ -22,8 +22,8 @@
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
         (insert "unsaved"))
       (gemini-companion-test-open
-       "a" "new\n" 1 (append (list :client client)
-                             (gemini-companion-test-session "one")))
+       "a" "new\n" 1 (gemini-companion-test-session-like
+                      (gemini-companion-test-session "one") :client client))
       (gemini-companion-test-eventually (gemini-companion-edit-shown))
       (with-current-buffer "*gemini original: a*"
         (should (equal text (buffer-string)))

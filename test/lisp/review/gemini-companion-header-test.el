@@ -10,8 +10,7 @@
 
 (defun gemini-companion-header-test-connect (diff)
   "Report that the CLI of DIFF, and no other, is connected."
-  (gemini-companion-server-receive 'sessions-update
-    (list (gemini-companion-edit-session diff))))
+  (gemini-companion-test-set-sessions (list (gemini-companion-edit-session diff))))
 
 (ert-deftest gemini-companion-header-has-warnings-name-and-keys-before-the-rest ()
   (let ((file "src/components/account-settings.py"))
@@ -82,15 +81,17 @@
 
 (ert-deftest gemini-companion-header-names-the-cli-of-a-review-if-there-are-several ()
   (gemini-companion-test-with-reviews '(("src.py" "1\n"))
-    (let* ((session (list :id "one" :client "gemini" :directory default-directory))
+    (let* ((session (gemini-companion-session-make
+                     :id "one" :client "gemini" :directory default-directory))
            (name (gemini-companion-session-name session))
            (diff (gemini-companion-test-arrive "src.py" "2\n" 1 session)))
       (gemini-companion-arrival-view diff 'requested)
       (pcase-dolist (`(,others . ,expected)
                      `((() . " src.py  a accept  r reject  ? keys")
-                       (((:id "two" :client "qwen" :directory "/src/bank/"))
+                       ((,(gemini-companion-session-make
+                           :id "two" :client "qwen" :directory "/src/bank/"))
                         . ,(format " src.py by %s  a accept" name))))
-        (gemini-companion-server-receive 'sessions-update (cons session others))
+        (gemini-companion-test-set-sessions (cons session others))
         (should (string-prefix-p expected (gemini-companion-test-header nil 80)))
         ;; Once.
         (should (= 2 (length (split-string (gemini-companion-test-header nil 300)
@@ -118,7 +119,7 @@
           (should (<= (string-width header) width)))
         (gemini-companion-edit-reject diff)))
     ;; Without a window of the review that is selected, one key answers.
-    (gemini-companion-server-receive 'sessions-update nil)
+    (gemini-companion-test-set-sessions nil)
     (gemini-companion-test-show "b" "2\n")
     (select-window (split-window))
     (switch-to-buffer "*scratch*")

@@ -90,8 +90,8 @@ SHOW is a function that shows them, or nil for reviews."
 
 (defun gemini-companion-test-session (id &optional pid)
   "Return the session ID of a CLI, the process PID, in this directory."
-  (append (list :id id :directory (directory-file-name default-directory))
-          (and pid (list :pid pid))))
+  (gemini-companion-session-make
+   :id id :directory (directory-file-name default-directory) :pid pid))
 
 (defun gemini-companion-test-open (file text &optional id session)
   "Open the diff ID of SESSION, to change FILE to TEXT; return it."
@@ -137,7 +137,7 @@ For ID and SESSION see `gemini-companion-test-open'."
          (progn
            (setq session (gemini-companion-test-session "one" 1))
            (gemini-companion-part-start 'state)
-           (gemini-companion-server-receive 'sessions-update (list session))
+           (gemini-companion-test-set-sessions (list session))
            (gemini-companion-test-diff-start
             #'gemini-companion-test-show-nowhere
             (lambda (diff)

@@ -311,7 +311,8 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
 (ert-deftest gemini-companion-review-connects-to-no-other-machine ()
   (gemini-companion-test-with-reviews '()
     (gemini-companion-test-with-far-host
-      (gemini-companion-proposal-open 1 '(:id "one") "/far:/x" "new\n")
+      (gemini-companion-proposal-open 1
+                                      (gemini-companion-session-make :id "one") "/far:/x" "new\n")
       (gemini-companion-test-eventually
         (gemini-companion-edit-problem (car (gemini-companion-edits-open))))
       (save-window-excursion

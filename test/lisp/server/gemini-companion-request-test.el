@@ -92,8 +92,9 @@ Each is a cons of `select' or `appear' and the subject.")
             (terminal (generate-new-buffer "terminal"))
             (process (make-process :name "cli" :buffer terminal :noquery t
                                    :command '("cat") :connection-type 'pty))
-            (session (list :id "1" :client "gemini" :pid (process-id process)
-                           :directory "/src/shop/"))
+            (session (gemini-companion-session-make
+                      :id "1" :client "gemini" :pid (process-id process)
+                      :directory "/src/shop/"))
             (notices nil)
             (gemini-companion-request-test-calls nil)
             (gemini-companion-request-test-shown nil)
@@ -190,7 +191,8 @@ M-x gemini-companion-review shows it")
 (ert-deftest gemini-companion-request-of-a-cli-without-a-session-is-shown ()
   (gemini-companion-request-test-with
     (let ((call (gemini-companion-request-test-ring
-                 '(:id "linked-7" :client "qwen" :directory "/src/far/") "tea")))
+                 (gemini-companion-session-make
+                  :id "linked-7" :client "qwen" :directory "/src/far/") "tea")))
       (should (equal "?1 " (gemini-companion-request-test-count)))
       (let ((text (gemini-companion-request-test-text #'gemini-companion-list)))
         (should (string-search "Waiting  1 to answer\n  calls about tea  far " text))
@@ -206,7 +208,8 @@ M-x gemini-companion-review shows it")
     (gemini-companion-test-eventually
       (equal "?1 " (gemini-companion-request-test-count)))
     (gemini-companion-request-test-ring
-     '(:id "linked-7" :client "qwen" :directory "/src/far/") "tea")
+     (gemini-companion-session-make
+      :id "linked-7" :client "qwen" :directory "/src/far/") "tea")
     (gemini-companion-review)
     (should (eq terminal (window-buffer)))
     (should (equal '(select . "tea") (gemini-companion-request-test-reviewed)))))

@@ -13,14 +13,18 @@
   (unwind-protect
       (progn
         ;; A CLI that connects again has two sessions with one process.
-        (gemini-companion-server-receive 'sessions-update
-          '((:id "a" :pid 7) (:id "b" :pid 7) (:id "c") (:id "d")))
+        (gemini-companion-test-set-sessions
+         (list (gemini-companion-session-make
+                :id "a" :pid 7) (gemini-companion-session-make
+                                 :id "b" :pid 7) (gemini-companion-session-make :id "c")
+                                 (gemini-companion-session-make :id "d")))
         (should (equal '("a" "c" "d")
-                       (mapcar (lambda (session) (plist-get session :id))
+                       (mapcar #'gemini-companion-session-id
                                (gemini-companion-sessions))))
         ;; The process is named where another CLI has the same name.
-        (gemini-companion-server-receive 'sessions-update
-          '((:id "1" :client "gemini" :pid 8 :directory "/x/web/")))
+        (gemini-companion-test-set-sessions
+         (list (gemini-companion-session-make
+                :id "1" :client "gemini" :pid 8 :directory "/x/web/")))
         (pcase-dolist
             (`(,name . ,facts)
              '(("Qwen Code (web)" :client "qwen" :pid 7 :directory "/home/web/")
@@ -32,11 +36,14 @@
                ("Gemini CLI (process 7)" :client "gemini" :pid 7)
                ("the CLI (session 01234567)")))
           (should (equal name (gemini-companion-session-name
-                               (append '(:id "0123456789") facts))))))
-    (gemini-companion-server-receive 'sessions-update nil))
+                               (gemini-companion-session-from-facts
+                                (append '(:id "0123456789") facts)))))))
+    (gemini-companion-test-set-sessions nil))
   (should (equal "Qwen Code"
-                 (gemini-companion-session-title '(:client "qwen"))))
-  (should (equal "the CLI" (gemini-companion-session-title '(:id "abc")))))
+                 (gemini-companion-session-title
+                  (gemini-companion-session-make :client "qwen"))))
+  (should (equal "the CLI" (gemini-companion-session-title
+                            (gemini-companion-session-make :id "abc")))))
 
 (ert-deftest gemini-companion-session-finds-the-terminal-of-a-grandchild ()
   (with-temp-buffer
@@ -54,15 +61,17 @@
                 (cl-letf (((symbol-function 'process-attributes) ask))
                   (should (eq (current-buffer)
                               (gemini-companion-session-terminal
-                               (list :pid pid))))))
+                               (gemini-companion-session-make :pid pid))))))
               (should-not (gemini-companion-session-terminal
-                           (list :pid (emacs-pid))))
+                           (gemini-companion-session-make :pid (emacs-pid))))
               ;; Of two on a host, it may be the terminal of either.
               (setq-local gemini-companion-session-remote-directory "/ssh:far:/srv/")
-              (let ((all '((:id "1" :remote "/ssh:far:")
-                           (:id "2" :remote "/ssh:far:"))))
+              (let ((all (list
+                          (gemini-companion-session-make :id "1" :remote "/ssh:far:")
+                          (gemini-companion-session-make
+                           :id "2" :remote "/ssh:far:"))))
                 (dolist (sessions (list all (last all) nil))
-                  (gemini-companion-server-receive 'sessions-update sessions)
+                  (gemini-companion-test-set-sessions sessions)
                   (should (eq (null (cdr sessions))
                               (bufferp (gemini-companion-session-terminal
                                         (cadr all)))))))
@@ -71,7 +80,8 @@
 
 (ert-deftest gemini-companion-sessions-of-two-hosts-are-never-the-same ()
   :tags '(pure)
-  (let ((here '(:id "1" :pid 7 :identity 3 :directory "/ws")))
+  (let ((here
+         (gemini-companion-session-make :id "1" :pid 7 :identity 3 :directory "/ws")))
     (pcase-dolist
         (`(,same . ,other)
          '((t :id "1")
@@ -82,20 +92,31 @@
            (nil :id "2" :pid 7 :identity 3 :remote "/ssh:far:")
            (nil :id "1" :pid 7 :identity 3 :directory "/ws"
                 :remote "/ssh:far:")))
+      (setq other (gemini-companion-session-from-facts other))
       (should (eq same (and (gemini-companion-session-same-p here other) t)))
       (should (eq same (and (gemini-companion-session-same-p other here) t)))
-      (gemini-companion-server-receive 'sessions-update (list other))
+      (gemini-companion-test-set-sessions (list other))
       (unwind-protect
-          (should (eq (and same (equal "1" (plist-get other :id)))
+          (should (eq (and same (equal "1" (gemini-companion-session-id other)))
                       (and (gemini-companion-session-connected-p here) t)))
         (gemini-companion-part-stop 'session)))
-    (let ((far '(:id "1" :pid 7 :identity 3 :remote "/ssh:far:")))
-      (should (gemini-companion-session-same-p far (copy-sequence far)))
+    (let ((far (gemini-companion-session-make
+                :id "1" :pid 7 :identity 3 :remote "/ssh:far:")))
+      (should (gemini-companion-session-same-p
+               far (gemini-companion-test-session-like far)))
       (should-not (gemini-companion-session-same-p
-                   far (plist-put (copy-sequence far) :remote "/ssh:b:")))
+                   far (gemini-companion-test-session-like far :remote "/ssh:b:")))
       ;; A process there says nothing.
       (should-not (gemini-companion-session-same-p
-                   far (plist-put (copy-sequence far) :id "2"))))))
+                   far (gemini-companion-test-session-like far :id "2"))))))
+
+(ert-deftest gemini-companion-session-has-the-types-of-what-the-server-reports ()
+  :tags '(pure)
+  (let ((facts '(:id "1" :client "pi" :pid 7 :identity 3 :unreviewed ("edit"))))
+    (should (equal facts (gemini-companion-session-facts
+                          (gemini-companion-session-from-facts facts)))))
+  (dolist (facts '((:client "pi") (:id 7) (:id "1" :pid "7") (:id "1" :directory t)))
+    (should-error (gemini-companion-session-from-facts facts))))
 
 (ert-deftest gemini-companion-session-that-exits-meanwhile-has-no-terminal ()
   (with-temp-buffer
@@ -108,7 +129,7 @@
                      (lambda (_) buffer))
                     ((symbol-function 'process-attributes) #'ignore))
             (should-not (gemini-companion-session-has-terminal-p
-                         process '(:id "1" :pid 1))))
+                         process (gemini-companion-session-make :id "1" :pid 1))))
         (delete-process process)))))
 
 (ert-deftest gemini-companion-session-names-commands-that-a-cli-has ()
@@ -121,13 +142,12 @@
                         "run /ide enable in Gemini CLI if it says so")
                        (("qwen" "gemini")
                         "run /ide enable in Qwen Code and Gemini CLI if it says so")))
-        (gemini-companion-server-receive
-         'sessions-update
-         (seq-map-indexed (lambda (client number)
-                            (list :id (format "s%d" number) :client client))
-                          clients))
+        (gemini-companion-test-set-sessions (seq-map-indexed (lambda (client number)
+                                                               (gemini-companion-session-make
+                                                                :id (format "s%d" number) :client client))
+                                                             clients))
         (should (equal text (gemini-companion-session-reconnect "if it says so"))))
-    (gemini-companion-server-receive 'sessions-update nil)))
+    (gemini-companion-test-set-sessions nil)))
 
 (provide 'gemini-companion-session-test)
 

@@ -10,7 +10,7 @@
 
 (ert-deftest gemini-companion-turn-goes-on-only-if-its-end-was-supposed ()
   :tags '(pure)
-  (let ((session '(:id "1" :client "gemini")))
+  (let ((session (gemini-companion-session-make :id "1" :client "gemini")))
     (should-not (gemini-companion-session-turn session))
     (gemini-companion-turn-end session 4.0)
     (should-not (gemini-companion-session-turn session))
@@ -41,10 +41,13 @@
   :tags '(pure)
   (unwind-protect
       (progn
-        (gemini-companion-turn-begin '(:id "1" :pid 7) "Do it" t)
+        (gemini-companion-turn-begin
+         (gemini-companion-session-make :id "1" :pid 7) "Do it" t)
         (should (equal "Do it" (gemini-companion-turn-prompt
-                                (gemini-companion-session-turn '(:id "2" :pid 7)))))
-        (should-not (gemini-companion-session-turn '(:id "3" :pid 8))))
+                                (gemini-companion-session-turn
+                                 (gemini-companion-session-make :id "2" :pid 7)))))
+        (should-not (gemini-companion-session-turn
+                     (gemini-companion-session-make :id "3" :pid 8))))
     (gemini-companion-part-stop 'session)))
 
 ;;; gemini-companion-turn-test.el ends here

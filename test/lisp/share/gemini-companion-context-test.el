@@ -225,7 +225,7 @@
 
 (defun gemini-companion-share-test-has-cli ()
   "Report a CLI as the server does, although none has connected."
-  (gemini-companion-server-receive 'sessions-update '((:id "one"))))
+  (gemini-companion-test-set-sessions (list (gemini-companion-session-make :id "one"))))
 
 (defun gemini-companion-share-test-hidden-p ()
   "Return non-nil if the mode line has this file as not shared."

@@ -61,7 +61,7 @@ src/innocent.txt)" error)
       (should (equal "src/b"
                      (gemini-companion-label-file
                       (expand-file-name "src/b")
-                      (list :directory (expand-file-name "src")))))
+                      (gemini-companion-session-make :directory (expand-file-name "src")))))
       ;; A name in another project is absolute.
       (make-directory "../home/web")
       (gemini-companion-roots-update (expand-file-name "../home/web/"))
@@ -99,7 +99,7 @@ src/innocent.txt)" error)
                       (gemini-companion-label-location-warnings
                        (gemini-companion-label-location
                         (expand-file-name file)
-                        (list :directory (expand-file-name cli))))))
+                        (gemini-companion-session-make :directory (expand-file-name cli))))))
           (gemini-companion-roots-last
            (mapcar #'expand-file-name '("main" "other" "feature"))))
       (gemini-companion-cache-refresh)

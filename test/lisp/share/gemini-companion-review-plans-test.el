@@ -44,7 +44,8 @@
   (gemini-companion-review-plans-test-with
     (cl-flet ((verdict (name)
                 (when-let* ((verdict (gemini-companion-rules-for
-                                      (expand-file-name name) '(:id "one"))))
+                                      (expand-file-name name)
+                                      (gemini-companion-session-make :id "one"))))
                   (list (gemini-companion-rules-verdict-review verdict)
                         (gemini-companion-rules-phrase verdict)))))
       (let ((plan ".gemini/tmp/shop/1a/plans/add.md"))

@@ -29,7 +29,8 @@ ROOTS of them are the workspace roots; no rule is set."
 (defun gemini-companion-rules-test-review (file)
   "Return what the rules decide about FILE: `always', `never' or nil."
   (when-let* ((verdict (gemini-companion-rules-for (expand-file-name file)
-                                                   '(:id "one"))))
+                                                   (gemini-companion-session-make
+                                                    :id "one"))))
     (gemini-companion-rules-verdict-review verdict)))
 
 (ert-deftest gemini-companion-rules-fit-by-globs-below-the-innermost-root ()
@@ -59,7 +60,7 @@ ROOTS of them are the workspace roots; no rule is set."
 (defun gemini-companion-rules-test-b-p (file session)
   "Return non-nil if FILE is one with the name b; SESSION is a plist."
   (and (file-name-absolute-p file)
-       (plist-get session :id)
+       (gemini-companion-session-id session)
        (equal "b" (file-name-nondirectory file))))
 
 (ert-deftest gemini-companion-rules-decide-by-the-first-that-fits ()
@@ -151,7 +152,8 @@ ROOTS of them are the workspace roots; no rule is set."
       (should (equal "by your rule docs/**"
                      (gemini-companion-rules-phrase
                       (gemini-companion-rules-for
-                       (expand-file-name "p/docs/b") '(:id "one"))))))
+                       (expand-file-name "p/docs/b")
+                       (gemini-companion-session-make :id "one"))))))
     (should-not (gemini-companion-rules-phrase nil))))
 
 (provide 'gemini-companion-rules-test)

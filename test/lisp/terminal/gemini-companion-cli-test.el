@@ -448,9 +448,10 @@ prompts, the last first, and `saved' what would be saved."
                          (t "/h" "is not connected")))
           (gemini-companion-run '(4))
           (let* ((process (get-buffer-process (current-buffer)))
-                 (session (list :id "one" :pid (process-id process))))
+                 (session
+                  (gemini-companion-session-make :id "one" :pid (process-id process))))
             (when connected
-              (gemini-companion-server-receive 'sessions-update (list session)))
+              (gemini-companion-test-set-sessions (list session)))
             ;; A test that was skipped before counts as a key.
             (gemini-companion-test-eventually (gemini-companion-idle-user-p))
             (with-environment-variables (("HOME" home))
@@ -472,9 +473,9 @@ prompts, the last first, and `saved' what would be saved."
             (set-window-start nil (point-max))
             (gemini-companion-terminal-show (current-buffer))
             (should (= (window-start) (symbol-value 'term-home-marker)))
-            (gemini-companion-server-receive 'sessions-update (list session))
+            (gemini-companion-test-set-sessions (list session))
             (should (equal "" shown))
-            (gemini-companion-server-receive 'sessions-update nil))))
+            (gemini-companion-test-set-sessions nil))))
       (gemini-companion-run '(4))
       (gemini-companion-mode -1)
       (should-not (gemini-companion-test-timers)))))
@@ -498,10 +499,11 @@ prompts, the last first, and `saved' what would be saved."
     (let* ((process-environment (cons (concat "QWEN_HOME=" directory ".qwen")
                                       (cons (concat "HOME=" directory)
                                             process-environment)))
-           (session (append '(:client "qwen") (gemini-companion-test-session "one" 1)))
+           (session (gemini-companion-test-session-like
+                     (gemini-companion-test-session "one" 1) :client "qwen"))
            (warnings (lambda (sessions)
                        (ert-with-message-capture shown
-                         (gemini-companion-server-receive 'sessions-update sessions)
+                                                 (gemini-companion-test-set-sessions sessions)
                          (string-search "Qwen Code does not ask about edits" shown)))))
       (gemini-companion-test-with-parts '(session cli) nil
         (should (funcall warnings (list session)))

@@ -118,7 +118,9 @@
              ((:extension "other") good note)
              ((:extension ,own :unreviewed ("edit")) good bad)))
         (cl-letf (((symbol-function 'gemini-companion-sessions)
-                   (lambda () `((:id "1" :client "pi" ,@facts)))))
+                   (lambda ()
+                     (list (gemini-companion-session-from-facts
+                            `(:id "1" :client "pi" ,@facts))))))
           (should (equal marks (gemini-companion-extension-test-marks))))))))
 
 (provide 'gemini-companion-extension-test)

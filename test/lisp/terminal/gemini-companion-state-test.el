@@ -19,9 +19,9 @@ reported states, the last first."
               (inhibit-message t)
               (client ,client)
               (process (gemini-companion-test-start-cat))
-              (session `(:id "1" :client ,(or client "gemini")
-                             ,@(and client
-                                    (list :pid (process-id process)))))
+              (session (gemini-companion-session-make
+                        :id "1" :client (or client "gemini")
+                        :pid (and client (process-id process))))
               (states nil)
               (gemini-companion-state-functions
                (list (lambda (_session state) (push state states)))))
@@ -160,7 +160,7 @@ reported states, the last first."
     (should (equal '(waiting working working waiting working ready
                              working waiting working)
                    (reverse states)))
-    (gemini-companion-server-receive 'sessions-update nil)
+    (gemini-companion-test-set-sessions nil)
     (should (eq 'unknown (car states)))
     (should (eq 'unknown (gemini-companion-session-state session)))
     (should-not (gemini-companion-session-state-since session))))
@@ -219,16 +219,16 @@ reported states, the last first."
       (should (equal '("Three" nil) (funcall seen)))
       ;; It ends with the connection, unless that was only interrupted.
       (let ((last (funcall turn)))
-        (gemini-companion-server-receive 'sessions-update nil)
+        (gemini-companion-test-set-sessions nil)
         (should (equal '("Three" ended) (funcall seen)))
-        (gemini-companion-server-receive 'sessions-update (list session))
+        (gemini-companion-test-set-sessions (list session))
         (should (equal '("Three" ended) (funcall seen)))
         (funcall title "✦  Working…")
         (should (eq last (funcall turn)))
         (should (equal '("Three" nil) (funcall seen)))
         (funcall title "◇  Ready")
-        (gemini-companion-server-receive 'sessions-update nil)
-        (gemini-companion-server-receive 'sessions-update (list session))
+        (gemini-companion-test-set-sessions nil)
+        (gemini-companion-test-set-sessions (list session))
         (funcall title "✦  Working…")
         (should (equal '(nil nil) (funcall seen)))))))
 
@@ -238,7 +238,7 @@ reported states, the last first."
            (gemini-companion-turn-end-functions
             (list (lambda (&rest _) (error "A function of the user"))
                   (lambda (session files prompt)
-                    (push (list (plist-get session :id) files prompt) ended))))
+                    (push (list (gemini-companion-session-id session) files prompt) ended))))
            (propose (lambda (id)
                       (gemini-companion-proposal-open
                        id session (expand-file-name "a") "new\n")
@@ -257,8 +257,8 @@ reported states, the last first."
       (should (equal '("1" nil "Say it") (car ended)))
       ;; A CLI that has only lost its connection may go on.
       (gemini-companion-state-report session 'prompt "Go on")
-      (gemini-companion-server-receive 'sessions-update nil)
-      (gemini-companion-server-receive 'sessions-update (list session))
+      (gemini-companion-test-set-sessions nil)
+      (gemini-companion-test-set-sessions (list session))
       (gemini-companion-state-report session 'prompt "Last")
       (gemini-companion-state-report session 'end nil)
       (gemini-companion-test-eventually (cddr ended))
@@ -286,8 +286,9 @@ reported states, the last first."
           (dolist (title titles)
             (if (stringp title)
                 (gemini-companion-state-set-title process title)
-              (gemini-companion-server-receive 'sessions-update
-                (list session `(:id "2" ,@(cddr session) :identity 2)))))
+              (gemini-companion-test-set-sessions
+               (list session (gemini-companion-test-session-like
+                              session :id "2" :identity 2)))))
           (should (eq 'pending (gemini-companion-edit-status diff)))
           (should (eq (if ended 'ready 'waiting)
                       (gemini-companion-session-state session)))
@@ -303,7 +304,8 @@ reported states, the last first."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory '(("a" "old\n"))
      (let ((inhibit-message t)
-           (session '(:id "1" :client "gemini" :directory "/src/shop/"))
+           (session (gemini-companion-session-make
+                     :id "1" :client "gemini" :directory "/src/shop/"))
            (events nil))
        (gemini-companion-test-with-parts '(state edit proposal) session
          (let ((gemini-companion-request-functions
@@ -340,7 +342,7 @@ reported states, the last first."
     (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
     (should (equal '(question) (mapcar #'gemini-companion-request-kind
                                        (gemini-companion-requests))))
-    (gemini-companion-server-receive 'sessions-update nil)
+    (gemini-companion-test-set-sessions nil)
     (should-not (gemini-companion-requests))
     (should (equal '(closed opened closed opened) events))))
 

@@ -193,7 +193,8 @@
 
 (ert-deftest gemini-companion-terminal-is-watched-while-the-mode-is-on ()
   (gemini-companion-terminal-test-with
-    (let ((session (list :id "1" :client "gemini" :pid (process-id process)))
+    (let ((session (gemini-companion-session-make
+                    :id "1" :client "gemini" :pid (process-id process)))
           (filter (process-filter process)))
       (funcall filter process "\e]0;✋  Action Required\a")
       (gemini-companion-part-stop 'cli)
@@ -203,18 +204,18 @@
         (unwind-protect
             (progn
               (gemini-companion-part-start 'cli)
-              (gemini-companion-server-receive 'sessions-update (list session))
+              (gemini-companion-test-set-sessions (list session))
               (should (equal filter (process-filter process)))
               (should (eq 'gemini-companion-run-escape
                           (key-binding (kbd "ESC ESC"))))
               ;; Its question may have been answered meanwhile.
               (should (eq 'unknown (gemini-companion-session-state session)))
               ;; Once is enough.
-              (gemini-companion-server-receive 'sessions-update (list session))
+              (gemini-companion-test-set-sessions (list session))
               (gemini-companion-part-stop 'cli)
               (should (eq bare (process-filter process))))
           (gemini-companion-part-stop 'cli)
-          (gemini-companion-server-receive 'sessions-update nil))))))
+          (gemini-companion-test-set-sessions nil))))))
 
 (ert-deftest gemini-companion-terminal-takes-nothing-from-a-shell ()
   ;; They copy a text, and set a title.
@@ -246,9 +247,9 @@
         (gemini-companion-test-eventually
           (setq session
                 (ignore-errors
-                  (list :id "1" :client "qwen"
-                        :pid (string-to-number
-                              (gemini-companion-test-file-text "pid"))))))
+                  (gemini-companion-session-make :id "1" :client "qwen"
+                                                 :pid (string-to-number
+                                                       (gemini-companion-test-file-text "pid"))))))
         (gemini-companion-test-with-parts '(cli state) session
           (funcall type "\e]52;c;Zm9v\a\e]0;me@host: ~\a\ncopied")
           (gemini-companion-test-eventually (equal '("foo") kill-ring))
@@ -259,7 +260,7 @@
           (should (eq process (gemini-companion-terminal-process session)))
           ;; Suspended, it has not the terminal.
           (setq kill-ring nil)
-          (signal-process (plist-get session :pid) 'SIGTSTP)
+          (signal-process (gemini-companion-session-pid session) 'SIGTSTP)
           (gemini-companion-test-eventually
             (string-search "Stopped" (buffer-string)))
           (should-not (gemini-companion-terminal-process session))
@@ -270,7 +271,7 @@
           (funcall type (concat print "again"))
           (should-not kill-ring)
           (should (eq 'ready (gemini-companion-session-state session)))
-          (gemini-companion-server-receive 'sessions-update nil)
+          (gemini-companion-test-set-sessions nil)
           (funcall type (concat print "last"))
           (should-not kill-ring)
           (should-not (assq process (gemini-companion-test-traces))))))))
