@@ -3,6 +3,7 @@
 
 import pytest
 from harness.gemini import NO_COMMAND
+from harness.wait import eventually
 from harness.world import World
 
 
@@ -26,3 +27,10 @@ def test_command_is_given_until_the_cli_has_it(
     assert refused
     emacs.turn_on()
     cli.enable()
+
+
+def test_a_failure_is_reported_though_tmux_was_killed(world: World) -> None:
+    world.tmux.start("sleeper", ["sleep", "600"], world.project, {}, (80, 24))
+    for process in world.scratch.processes("tmux -S"):
+        process.kill()
+    eventually(lambda: "tmux has exited" in world.report(), "a report")

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 
@@ -69,6 +70,9 @@ class Tmux:
     def close(self) -> None:
         if self._client.poll() is None:
             self._client.communicate("kill-server\n", BOUND)
+        for pipe in filter(None, (self._client.stdin, self._client.stdout)):
+            with suppress(BrokenPipeError):
+                pipe.close()
 
     def _answer(self) -> tuple[bool, str]:
         """Return whether the command worked, and what it printed.
