@@ -26,6 +26,7 @@
 ;; key that the user types meanwhile could turn on its shell mode, in which it would run
 ;; the text.  So the text is `resting' until its prompt is ordinary and no key was typed
 ;; for a second; then it is `appended' to the file, and keys are held until the CLI works.
+;; A prompt that the terminal does not show for ten seconds is sought by a mark.
 ;;
 ;; The protocol has no field for the reason of a rejection, so the reason is the next
 ;; prompt.
@@ -359,12 +360,12 @@ For a task that seeks a regexp, its slots have their defaults."
                           process mark regexp matches input)
                task))
     (cond ((null process) nil)
-          (input
-           (gemini-companion-prompt--frame
-            process (gemini-companion-prompt--client task)))
           (mark
            (gemini-companion-prompt--screen-with
             mark process (gemini-companion-prompt--client task)))
+          (input
+           (gemini-companion-prompt--frame
+            process (gemini-companion-prompt--client task)))
           ((and regexp
                 (< matches (gemini-companion-prompt--count regexp process)))
            (gemini-companion-prompt--make-screen)))))
@@ -594,21 +595,23 @@ Return the next phase, or nil if the text was sent by a message."
          'probing)))
 
 (defun gemini-companion-prompt--probing (task screen)
-  "Type the text of TASK once the mark on SCREEN is in an ordinary prompt.
+  "Send the text of TASK once the mark on SCREEN is in an ordinary prompt.
 Return the next phase, or nil if the text would be added to another text,
 or might be run as a command: the task has ended then."
   (cond ((not (gemini-companion-prompt--steady-p task screen))
          (gemini-companion-prompt--retype-mark task)
          'probing)
-        ((gemini-companion-prompt--screen-behind screen)
-         ;; If the user has typed the text after the mark, the cursor is after
-         ;; that text, and DEL would delete a character of the user.
-         (unless (gemini-companion-prompt--task-free task)
-           (gemini-companion-prompt--delete-mark task screen))
+        ((and (gemini-companion-prompt--screen-behind screen)
+              (not (gemini-companion-prompt--task-input task)))
+         (gemini-companion-prompt--delete-mark task screen)
          (gemini-companion-prompt--refuse
           task "%s has text after the cursor in its prompt"))
         (t
          (pcase-exhaustive (gemini-companion-prompt--screen-kind screen)
+           ((and 'ordinary (guard (gemini-companion-prompt--task-input task)))
+            (gemini-companion-prompt--delete-mark task screen)
+            (setf (gemini-companion-prompt--task-mark task) nil)
+            (gemini-companion-prompt--append task))
            ('ordinary
             (gemini-companion-prompt--type-text task screen)
             'typed)
@@ -650,16 +653,13 @@ Return the next phase, or nil if the task has ended."
 (defun gemini-companion-prompt--resting (task screen)
   "Append the text of TASK to its file after a second without a key.
 Return the next phase, or nil if SCREEN shows a prompt that might be run as a
-command: the task has ended then.  If SCREEN has been nil for ten seconds, the
-text is to be typed."
+command: the task has ended then.  If SCREEN has been nil for ten seconds, seek
+the prompt by a mark."
   (pcase-let (((cl-struct gemini-companion-prompt--task
                           process seen missed)
                task))
     (cond ((and process (<= (* 10 gemini-companion-prompt--checks-per-second) missed))
            ;; The CLI may not have drawn its prompt; a mark makes it do that.
-           (gemini-companion-prompt--unwatch-keys task)
-           (setf (gemini-companion-prompt--task-input task) nil
-                 (gemini-companion-prompt--task-terminal task) nil)
            (gemini-companion-prompt--type-mark task)
            'probing)
           ((or (null screen) (< seen gemini-companion-prompt--checks-per-second))
@@ -730,7 +730,7 @@ A member of `pre-command-hook' there."
   (dolist (task gemini-companion-prompt--tasks)
     (when (eq (current-buffer) (gemini-companion-prompt--task-terminal task))
       (pcase (gemini-companion-prompt--task-phase task)
-        ('resting
+        ((or 'resting 'probing)
          (setf (gemini-companion-prompt--task-seen task) 0))
         ('appended
          (push (this-command-keys-vector) (gemini-companion-prompt--task-held task))
@@ -848,11 +848,15 @@ have swallowed the previous mark."
 
 (defun gemini-companion-prompt--delete-mark (task screen)
   "Delete each mark on SCREEN, in the terminal of TASK."
-  (gemini-companion-prompt--write
-   (gemini-companion-prompt--task-process task)
-   (make-string (gemini-companion-prompt--screen-count screen)
-                ;; In the normal mode of Vi, a CLI ignores DEL, but has undo.
-                (if (gemini-companion-prompt--screen-normal screen) ?u ?\177))))
+  ;; If the user has typed text after the mark, the cursor is after that text, and
+  ;; DEL would delete a character of the user.
+  (unless (and (gemini-companion-prompt--screen-behind screen)
+               (gemini-companion-prompt--task-free task))
+    (gemini-companion-prompt--write
+     (gemini-companion-prompt--task-process task)
+     (make-string (gemini-companion-prompt--screen-count screen)
+                  ;; In the normal mode of Vi, a CLI ignores DEL, but has undo.
+                  (if (gemini-companion-prompt--screen-normal screen) ?u ?\177)))))
 
 (defun gemini-companion-prompt--type-text (task screen)
   "Replace the text on SCREEN by the text of TASK and a mark.

@@ -268,6 +268,21 @@ The CLI is PROGRAM, a command of the shell."
           (title "Qwen - p")
           (pass 2)
           (should (eq 'sent (car ended))))
+        ;; It draws its prompt once a mark is typed, inside of the user's text.
+        (let ((before (funcall size)))
+          (term-emulate-terminal process "\e[H\e[J")
+          (submit "Undrawn")
+          (pass 120)
+          (should (equal before (funcall size)))
+          (term-emulate-terminal
+           process (encode-coding-string "\e[H\e[J> ha\u2000lf" 'utf-8))
+          (pass 8)
+          (should (< before (funcall size)))
+          (title "◐ Qwen - p")
+          (title "Qwen - p")
+          (pass 2)
+          (should (eq 'sent (car ended))))
+        (show ">")
         ;; It hangs.
         (submit "Late")
         (pass 70)
