@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.emacs import Emacs, lisp
-from harness.model import call, say
+from harness.gemini import Gemini, type_until
+from harness.model import Part, call, say
 from harness.needs import needs_pi
 from harness.qwen import stays_connected
 from harness.wait import eventually
@@ -24,13 +26,14 @@ from test_permissions import linked_copilot
 differs = pytest.mark.differs("keys of the overview")
 
 OLD = b"one\r\ntwo\r\nl\xe9\r\n"
-NEW = OLD.replace(b"two", b"zwei")
+LATER = OLD + b"later\r\n"
 COMMAND = (
-    "sed -i s/two/zwei/ b.txt c.txt; echo new >new.txt; rm gone.sh; "
+    "sed -i s/two/zwei/ b.txt c.txt; sed -i s/line/LINE/ long.txt; echo new >new.txt; "
+    "rm gone.sh; mv name.txt renamed.txt; echo SECRET >.env; "
     # Some CLIs have another event after a failure.
-    "echo SECRET >.env; exit 3"
+    "exit 3"
 )
-NAMES = ["b.txt", "c.txt", "gone.sh", "new.txt"]
+NAMES = ["b.txt", "c.txt", "gone.sh", "long.txt", "name.txt", "new.txt", "renamed.txt"]
 
 
 def git(world: World, *arguments: str) -> str:
@@ -41,8 +44,10 @@ def git(world: World, *arguments: str) -> str:
 
 def repository(world: World) -> None:
     """Make files, and commit them."""
-    for name in NAMES[:3]:
+    for name in ("b.txt", "c.txt", "gone.sh"):
         world.file(name, OLD).chmod(0o755)
+    world.file("long.txt", "a line\n" * 500)
+    world.file("name.txt", "name\n")
     world.file(".env", "OLD\n")
     git(world, "add", "-A")
     git(world, "commit", "-qm", "x")
@@ -86,19 +91,101 @@ def undo_all(emacs: Emacs) -> None:
     )
 
 
+def runs(world: World, cli: Gemini, command: Part, answer: str = "") -> None:
+    """Let ``cli`` run ``command``, and ``answer`` its question.
+
+    Another program writes before that: what it has written is there again after an undo
+    only if the CLI has waited for the snapshot before the command.
+    """
+    cli.model.script(command, say("shell done"))
+    cli.model.answers.clear()
+    cli.prompt()
+    (world.project / "c.txt").write_bytes(LATER)
+    cli.model.answers.set()
+    if answer:
+        cli.wait_for(cli.question)
+        cli.answer(answer)
+    cli.wait_for("shell done")
+
+
 def is_recorded_and_undone(world: World, emacs: Emacs) -> None:
-    """Check what COMMAND has written, and undo it."""
-    b, c, gone, new = (world.project / name for name in NAMES)
-    emacs.holds("(= 4 (length (gemini-companion-edits)))")
+    """Check what COMMAND has written, and undo it by keys."""
+    emacs.holds("(= 7 (length (gemini-companion-edits)))")
     assert edits(emacs) == [f"{name}: {COMMAND}" for name in NAMES]
-    assert b.read_bytes() == c.read_bytes() == NEW
-    assert not gone.exists()
-    undo_all(emacs)
-    for file in (b, c, gone):
-        has(file, OLD)
-        assert file.stat().st_mode & 0o777 == 0o755
-    assert not new.exists()
-    assert git(world, "status", "--short") == " M .env\n"
+    files = filter(Path.is_file, world.project.iterdir())
+    texts = {file.name: file.read_bytes() for file in files}
+    assert texts["b.txt"] == OLD.replace(b"two", b"zwei")
+    assert texts["c.txt"] == LATER.replace(b"two", b"zwei")
+    assert texts["long.txt"] == b"a LINE\n" * 500
+    assert texts["renamed.txt"] == b"name\n"
+    assert not {"gone.sh", "name.txt"} & texts.keys()
+    emacs.command("gemini-companion-turn-page")
+    emacs.holds("""(get-buffer-window "*gemini*")""")
+    emacs.eval(TURN_ROW)
+    emacs.keys("C-u", "u")
+    emacs.wait_for("as a whole")
+    emacs.keys("y")
+    emacs.wait_for("Undid 7 edits")
+    for name, text in (("b.txt", OLD), ("c.txt", LATER), ("gone.sh", OLD)):
+        has(world.project / name, text)
+        assert (world.project / name).stat().st_mode & 0o777 == 0o755
+    assert git(world, "status", "--short") == " M .env\n M c.txt\n"
+    assert git(world, "diff", "--stat", "c.txt").endswith("1 insertion(+)\n")
+    stored = b"".join(map(stored_in, world.scratch.tmp.glob("*/*/objects")))
+    assert LATER in stored
+    assert b"SECRET" not in stored
+
+
+def stored_in(objects: Path) -> bytes:
+    """Return the contents of all objects of a store."""
+    command = ["git", "cat-file", "--batch", "--batch-all-objects"]
+    environ = {**os.environ, "GIT_DIR": str(objects.parent)}
+    process = subprocess.run(command, env=environ, check=True, capture_output=True)
+    return process.stdout
+
+
+def interrupted_is_recorded(
+    world: World, emacs: Emacs, cli: Gemini, shell: Callable[..., Part]
+) -> None:
+    """Let ``cli`` run a command that does not end, and type Escape."""
+    command = "echo esc >esc.txt; tail -f /dev/null"
+    cli.model.script(shell(command), say("never"))
+    cli.prompt()
+    eventually((world.project / "esc.txt").exists, "the command runs")
+    type_until(
+        lambda: cli.terminal.keys("Escape"),
+        lambda: f"esc.txt: {command}" in edits(emacs),
+        "Escape taken",
+    )
+
+
+def background_is_recorded(
+    world: World, emacs: Emacs, cli: Gemini, shell: Callable[..., Part]
+) -> None:
+    """Let ``cli`` run a command in the background, which writes in its turn."""
+    command = "while [ ! -e go ]; do sleep 0.1; done; echo late >late.txt"
+    cli.model.script(shell(command, is_background=True), say("background done"))
+    count = len(cli.model.requests)
+    cli.model.answers.clear()
+    cli.prompt()
+    # This lets the model answer once.
+    cli.model.answers.set()
+    cli.model.answers.clear()
+    eventually(lambda: len(cli.model.requests) > count + 1, "the command has returned")
+    (world.project / "go").touch()
+    eventually((world.project / "late.txt").exists, "the command has written")
+    cli.model.answers.set()
+    cli.wait_for("background done")
+    eventually(lambda: f"late.txt: {command}" in edits(emacs), "it is recorded")
+
+
+def shell_of_gemini(command: str, is_background: bool = False) -> Part:
+    return call(
+        "run_shell_command",
+        command=command,
+        description="Do it",
+        is_background=is_background,
+    )
 
 
 @pytest.mark.contract("Gemini CLI: what shell commands write")
@@ -106,8 +193,13 @@ def test_gemini_cli(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
     emacs.eval(f"(progn (find-file {lisp(world.project / 'b.txt')}) nil)")
-    cli.is_free(call("run_shell_command", command=COMMAND, description="Do it"))
+    world.row = "Gemini CLI: waits before a command, reports its failure"
+    runs(world, cli, shell_of_gemini(COMMAND))
     is_recorded_and_undone(world, emacs)
+    world.row = "Gemini CLI: command in the background"
+    background_is_recorded(world, emacs, cli, shell_of_gemini)
+    world.row = "Gemini CLI: Escape while a command runs"
+    interrupted_is_recorded(world, emacs, cli, shell_of_gemini)
 
 
 @pytest.mark.contract("Qwen Code: what shell commands write")
@@ -120,15 +212,13 @@ def test_qwen_code(world: World) -> None:
     cli = world.qwen(tools={"approvalMode": "yolo"})
     stays_connected(emacs, cli)
     cli.mark = "[*>]"
-    cli.is_free(
-        call(
-            "run_shell_command",
-            command=COMMAND,
-            description="Do it",
-            is_background=False,
-        )
-    )
+    world.row = "Qwen Code: waits before a command, reports its failure"
+    runs(world, cli, shell_of_gemini(COMMAND))
     is_recorded_and_undone(world, emacs)
+    world.row = "Qwen Code: command in the background"
+    background_is_recorded(world, emacs, cli, shell_of_gemini)
+    world.row = "Qwen Code: Escape while a command runs"
+    interrupted_is_recorded(world, emacs, cli, shell_of_gemini)
 
 
 @pytest.mark.contract("Pi: what shell commands write")
@@ -138,19 +228,23 @@ def test_pi(world: World) -> None:
     link(world, emacs)
     repository(world)
     cli = world.pi()
-    cli.is_free(call("bash", command=COMMAND))
+
+    def shell(command: str) -> Part:
+        return call("bash", command=command)
+
+    world.row = "Pi: waits before a command, reports its failure"
+    runs(world, cli, shell(COMMAND))
     is_recorded_and_undone(world, emacs)
+    world.row = "Pi: Escape while a command runs"
+    interrupted_is_recorded(world, emacs, cli, shell)
 
 
 @pytest.mark.contract("Copilot CLI: what shell commands write")
 def test_copilot_cli(world: World) -> None:
     emacs, cli = linked_copilot(world)
     repository(world)
-    cli.model.script(call("bash", command=COMMAND, description="Do it"), say("done"))
-    cli.prompt()
-    cli.wait_for(cli.question)
-    cli.answer("Yes")
-    cli.wait_for("done")
+    world.row = "Copilot CLI: waits before a command, reports its failure"
+    runs(world, cli, call("bash", command=COMMAND, description="Do it"), answer="Yes")
     is_recorded_and_undone(world, emacs)
 
 
