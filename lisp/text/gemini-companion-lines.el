@@ -72,25 +72,20 @@ A line without a newline gets END as well unless it is the last one."
                 lines)
                "")))
 
-(defun gemini-companion-lines--align (old new weights)
+(defun gemini-companion-lines--align (old new)
   "Return a longest common subsequence of OLD and NEW, two vectors of lines.
-The value is a list of (OLD-INDEX . NEW-INDEX) in order.  WEIGHTS is a vector
-with 0 or 1 for each line of OLD: of the longest subsequences, return one with
-the greatest sum of weights."
+The value is a list of (OLD-INDEX . NEW-INDEX) in order."
   (let* ((rows (length old))
          (columns (length new))
          (width (1+ columns))
-         ;; Cell (I, J) is the value of the best pairs among the lines from I and J.
+         ;; Cell (I, J) is the number of pairs among the lines from I and J.
          (cells (make-vector (* (1+ rows) width) 0))
          (pairs nil)
          (i 0)
-         (j 0)
-         ;; A pair is worth more than all weights together.
-         (pair-value (1+ rows)))
+         (j 0))
     (cl-loop
      for i downfrom (1- rows) to 0
      for line = (aref old i)
-     for value = (+ pair-value (aref weights i))
      do (cl-loop
          for j downfrom (1- columns) to 0
          for cell = (+ (* i width) j)
@@ -98,7 +93,7 @@ the greatest sum of weights."
                   (max (aref cells (+ cell width))
                        (aref cells (1+ cell))
                        (if (string= line (aref new j))
-                           (+ value (aref cells (+ cell width 1)))
+                           (1+ (aref cells (+ cell width 1)))
                          0)))))
     (while (and (< i rows) (< j columns))
       (let ((cell (+ (* i width) j)))
@@ -133,7 +128,7 @@ OLD and NEW must have no common first line and no common last line."
         (columns (length new)))
     (if (<= (* rows columns) gemini-companion-lines--most-cells)
         (gemini-companion-lines--regions-between
-         (gemini-companion-lines--align old new (make-vector rows 0))
+         (gemini-companion-lines--align old new)
          rows columns)
       (mapcar (pcase-lambda (`(,line ,count ,new-line ,new-count))
                 (gemini-companion-lines-region
@@ -225,66 +220,6 @@ the line before it."
         (setq from (gemini-companion-lines-change-end change)))
       (add-until (length lines))
       (apply #'concat mark (nreverse pieces)))))
-
-;;;; Following
-
-(defun gemini-companion-lines--follower (old new)
-  "Return a function that follows lines of OLD to NEW, two versions of a text.
-Both are vectors of lines.  Called with an INDEX and a COUNT, the function
-returns the index in NEW of the COUNT lines at INDEX of OLD, `none' if NEW does
-not have them, or nil if that is not certain.  The nearest lines above and
-below that both versions have exactly once, or the ends of the text, bound
-these lines.  Between them, both versions must have the COUNT lines as often."
-  (let ((in-old (gemini-companion-lines--indices old))
-        (in-new (gemini-companion-lines--indices new)))
-    (lambda (index count)
-      (gemini-companion-lines--follow old new index count
-                                      (lambda (k)
-                                        (let ((line (aref old k)))
-                                          (pcase (gethash line in-old)
-                                            (`(,_) (pcase (gethash line in-new)
-                                                     (`(,there) there))))))))))
-
-(defun gemini-companion-lines--follow (old new index count pair)
-  "Return the index in NEW of the COUNT lines at INDEX of OLD, `none' or nil.
-For these, see `gemini-companion-lines--follower'.  PAIR is a function that
-returns for an index in OLD the one in NEW if both have the line exactly once,
-or else nil."
-  (let* ((quoted (seq-subseq old index (+ index count)))
-         (from 0)
-         (new-from 0)
-         (to (length old))
-         (new-to (length new)))
-    (cl-loop for k downfrom (1- index) to 0
-             for there = (funcall pair k)
-             when there do (setq from (1+ k)
-                                 new-from (1+ there))
-             until there)
-    (cl-loop for k from (+ index count) below (length old)
-             for there = (funcall pair k)
-             when there do (setq to k
-                                 new-to there)
-             until there)
-    (let ((was (gemini-companion-lines--occurrences quoted old from to))
-          (is (gemini-companion-lines--occurrences quoted new new-from new-to)))
-      (cond ((null is) 'none)
-            ((length= was (length is)) (nth (seq-position was index) is))))))
-
-(defun gemini-companion-lines--indices (lines)
-  "Return a table from the texts of LINES, a vector, to lists of their indices."
-  (let ((table (make-hash-table :test 'equal :size (length lines))))
-    (dotimes (k (length lines))
-      (push k (gethash (aref lines k) table)))
-    table))
-
-(defun gemini-companion-lines--occurrences (quoted lines from to)
-  "Return the indices in LINES where the lines QUOTED begin; both are vectors.
-Search from the index FROM to TO: all lines of a match are before TO."
-  (cl-loop for k from from to (- to (length quoted))
-           when (cl-loop for line across quoted
-                         for i from k
-                         always (string= line (aref lines i)))
-           collect k))
 
 (provide 'gemini-companion-lines)
 ;;; gemini-companion-lines.el ends here

@@ -37,26 +37,4 @@
                                        (gemini-companion-lines-region-new-end region)))
                                (gemini-companion-lines-compare old new))))))))
 
-(ert-deftest gemini-companion-lines-follows-lines-or-says-that-it-is-not-certain ()
-  :tags '(pure)
-  (pcase-dolist
-      (`(,old ,index ,count ,new ,expected)
-       '((("f" "}" "g" "}") 3 1 ("x" "f" "}" "y" "g" "z" "}") 6)
-         ;; Between lines that are there once, as many are alike.
-         (("f" "}" "}" "g") 2 1 ("f" "a" "}" "b" "}" "g") 4)
-         (("f" "}" "}" "g") 1 2 ("g" "}" "}" "f" "}" "}" "g") 4)
-         (("f" "}" "}" "g") 2 1 ("f" "}" "g") nil)
-         (("f" "}" "g") 1 1 ("f" "}" "}" "g") nil)
-         (("f" "}" "g") 1 1 ("g" "}" "f") none)
-         (("f" "}" "g" "}") 1 1 ("f" "g" "}") none)
-         ;; At the ends of a text.
-         (("}" "f" "}") 0 1 ("}" "x" "f" "}") 0)
-         (("}" "f" "}") 2 1 ("}" "f" "x" "}") 3)
-         (("}") 0 1 () none)
-         (("a") 0 1 ("b" "a") 1)))
-    (ert-info ((format "%S %d to %S" old index new))
-      (should (equal expected
-                     (funcall (gemini-companion-lines--follower (vconcat old) (vconcat new))
-                              index count))))))
-
 ;;; gemini-companion-lines-test.el ends here
