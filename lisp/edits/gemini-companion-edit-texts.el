@@ -97,19 +97,18 @@ For Qwen Code, remove the byte order mark."
               (attributes (gemini-companion-text-attributes file)))
     (<= (file-attribute-size attributes) gemini-companion-edit-texts--most-bytes)))
 
-(defun gemini-companion-edit-texts-now (edit)
-  "Return the content that the file of EDIT has now, or nil if it cannot be kept.
-It is read as before EDIT; see `gemini-companion-content'."
+(defun gemini-companion-edit-texts-bytes (edit)
+  "Return the bytes that the file of EDIT has now, or nil if they cannot be kept."
   (let ((file (gemini-companion-edit-file edit)))
     (and (gemini-companion-edit-texts-keepable-p file)
          (ignore-error file-error
-           (gemini-companion-edit-texts-with
-            edit (gemini-companion-text-bytes file))))))
+           (gemini-companion-text-bytes file)))))
 
-(defun gemini-companion-edit-texts-bytes (edit)
-  "Return the bytes that the file of EDIT has now, or nil if they cannot be kept."
-  (when-let* ((now (gemini-companion-edit-texts-now edit)))
-    (gemini-companion-content-bytes now)))
+(defun gemini-companion-edit-texts-now (edit)
+  "Return the content that the file of EDIT has now, or nil if it cannot be kept.
+It is read as before EDIT; see `gemini-companion-content'."
+  (when-let* ((bytes (gemini-companion-edit-texts-bytes edit)))
+    (gemini-companion-edit-texts-with edit bytes)))
 
 (defun gemini-companion-edit-texts-check-removed (edit)
   "Record in the remarks on EDIT if a buffer has the text of its missing file.
