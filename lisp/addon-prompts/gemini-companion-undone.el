@@ -24,7 +24,6 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
@@ -94,8 +93,8 @@ this is a member.  The first call loads this file."
                   source
                 (gemini-companion-changes-file-edit source)))
     (dolist (change changes)
-      (let ((start (gemini-companion-lines-change-start change))
-            (end (gemini-companion-lines-change-end change)))
+      (let ((start (gemini-companion-hunk-new change))
+            (end (gemini-companion-hunk-new-end change)))
         (gemini-companion-undone--push
          source
          (if (gemini-companion-edit-p source)
@@ -103,7 +102,7 @@ this is a member.  The first call loads this file."
            (car (gemini-companion-record-change-edits change)))
          :hunks (gemini-companion-record-change-hunks change)
          :first (1+ start) :last end
-         :old (gemini-companion-lines-change-lines change)
+         :old (gemini-companion-hunk-lines change)
          :new (append (substring now start end) nil))))))
 
 (defun gemini-companion-undone--push (source edit &rest slots)

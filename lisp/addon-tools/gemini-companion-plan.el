@@ -20,6 +20,7 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-highlight)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-log)
 (require 'gemini-companion-permission)
@@ -186,10 +187,10 @@ The numbers begin at 0, and are in order.  Return nil if there is no last
 version."
   (when-let* ((previous (gemini-companion-plan-previous plan)))
     (seq-mapcat (lambda (region)
-                  (number-sequence (gemini-companion-lines-region-new region)
-                                   (1- (gemini-companion-lines-region-new-end
+                  (number-sequence (gemini-companion-hunk-new region)
+                                   (1- (gemini-companion-hunk-new-end
                                         region))))
-                (gemini-companion-lines-compare
+                (gemini-companion-hunk-compare-lines
                  (gemini-companion-lines-split previous)
                  (gemini-companion-lines-split (gemini-companion-plan-text plan))))))
 

@@ -339,10 +339,10 @@ hunks are unknown, or not those between BEFORE and AFTER."
                           j (1+ j)))
                   (setq same (and same (= i old) (= j new)))))
         (dolist (region (seq-mapcat #'cdr shown))
-          (same-until (gemini-companion-lines-region-old region)
-                      (gemini-companion-lines-region-new region))
-          (setq i (gemini-companion-lines-region-old-end region)
-                j (gemini-companion-lines-region-new-end region)))
+          (same-until (gemini-companion-hunk-old region)
+                      (gemini-companion-hunk-new region))
+          (setq i (gemini-companion-hunk-old-end region)
+                j (gemini-companion-hunk-new-end region)))
         (same-until (length before) (length after)))
       (and same shown))))
 
@@ -351,20 +351,12 @@ hunks are unknown, or not those between BEFORE and AFTER."
 In a hunk, a text that is only a byte order mark has one line.  A hunk may
 include lines that are equal in BEFORE and AFTER, if they differ by that mark or
 by line ends that the CLI does not see."
-  (cl-flet ((index (line lines)
-              (min (1- line) (length lines))))
-    (let ((old (index (gemini-companion-hunk-old hunk) before))
-          (new (index (gemini-companion-hunk-new hunk) after)))
-      (mapcar (lambda (region)
-                (gemini-companion-lines-region
-                 (+ old (gemini-companion-lines-region-old region))
-                 (+ old (gemini-companion-lines-region-old-end region))
-                 (+ new (gemini-companion-lines-region-new region))
-                 (+ new (gemini-companion-lines-region-new-end region))))
-              (gemini-companion-lines-compare
-               (substring before old (index (gemini-companion-hunk-old-end hunk) before))
-               (substring after new
-                          (index (gemini-companion-hunk-new-end hunk) after)))))))
+  (gemini-companion-hunk-compare-lines
+   before after
+   (min (gemini-companion-hunk-old hunk) (length before))
+   (min (gemini-companion-hunk-old-end hunk) (length before))
+   (min (gemini-companion-hunk-new hunk) (length after))
+   (min (gemini-companion-hunk-new-end hunk) (length after))))
 
 (defun gemini-companion-changes--with-hunks (shown hunks)
   "Return SHOWN with lists of hunks in place of regions.
@@ -589,9 +581,9 @@ BUFFER is nil.  Return nil if that text cannot be read."
 BUFFER visits the file of CHANGES, or is nil."
   (when-let* ((coding (and buffer (gemini-companion-changes--misread-in buffer))))
     (dolist (change changes)
-      (setf (gemini-companion-lines-change-lines change)
+      (setf (gemini-companion-hunk-lines change)
             (gemini-companion-changes--misread
-             coding (gemini-companion-lines-change-lines change))))))
+             coding (gemini-companion-hunk-lines change))))))
 
 (defun gemini-companion-changes--misread (coding lines)
   "Return LINES, a list, as a buffer has them that visits their file in CODING."
@@ -815,10 +807,10 @@ For NEW-P and OLD-P, see `gemini-companion-record-split'."
                 record (gemini-companion-changes-buffer record)))
          (look (gemini-companion-changes-seen-look seen)))
     (pcase (gemini-companion-record-split look change new-p old-p)
-      ('nil (and (or (cl-loop for n from (gemini-companion-lines-change-start change)
-                              below (gemini-companion-lines-change-end change)
+      ('nil (and (or (cl-loop for n from (gemini-companion-hunk-new change)
+                              below (gemini-companion-hunk-new-end change)
                               thereis (funcall new-p n))
-                     (cl-loop for n below (length (gemini-companion-lines-change-lines
+                     (cl-loop for n below (length (gemini-companion-hunk-lines
                                                    change))
                               thereis (funcall old-p n)))
                  (list change)))
@@ -890,10 +882,10 @@ or beside a change that is left are omitted."
 
 (defun gemini-companion-changes--overlap-p (change other)
   "Return non-nil if CHANGE and OTHER have a line of the text in common."
-  (and (< (gemini-companion-lines-change-start change)
-          (gemini-companion-lines-change-end other))
-       (< (gemini-companion-lines-change-start other)
-          (gemini-companion-lines-change-end change))))
+  (and (< (gemini-companion-hunk-new change)
+          (gemini-companion-hunk-new-end other))
+       (< (gemini-companion-hunk-new other)
+          (gemini-companion-hunk-new-end change))))
 
 (defun gemini-companion-changes--apart (decided)
   "Return DECIDED in order, so that elements of one turn do not overlap.
@@ -908,20 +900,20 @@ cut the kept element where it overlaps with the undone one."
           (when (and (gemini-companion-changes--overlap-p change other)
                      (eq (gemini-companion-changes-turn change)
                          (gemini-companion-changes-turn other)))
-            (if (< (gemini-companion-lines-change-start change)
-                   (gemini-companion-lines-change-start other))
-                (setf (gemini-companion-lines-change-end change)
-                      (gemini-companion-lines-change-start other))
-              (setf (gemini-companion-lines-change-start change)
-                    (min (gemini-companion-lines-change-end change)
-                         (gemini-companion-lines-change-end other))))))))
-    (seq-sort-by #'gemini-companion-lines-change-start #'<
+            (if (< (gemini-companion-hunk-new change)
+                   (gemini-companion-hunk-new other))
+                (setf (gemini-companion-hunk-new-end change)
+                      (gemini-companion-hunk-new other))
+              (setf (gemini-companion-hunk-new change)
+                    (min (gemini-companion-hunk-new-end change)
+                         (gemini-companion-hunk-new-end other))))))))
+    (seq-sort-by #'gemini-companion-hunk-new #'<
                  (seq-remove
                   (lambda (change)
-                    (and (null (gemini-companion-lines-change-lines change))
+                    (and (null (gemini-companion-hunk-lines change))
                          (null (gemini-companion-record-decided-with change))
-                         (= (gemini-companion-lines-change-start change)
-                            (gemini-companion-lines-change-end change))))
+                         (= (gemini-companion-hunk-new change)
+                            (gemini-companion-hunk-new-end change))))
                   decided))))
 
 (defun gemini-companion-changes-turn (change)
@@ -1055,7 +1047,7 @@ Do not count lines that functions of a save have made of a CLI's.  For SEEN, see
     (gemini-companion-log-guarded "Comparing a saved text"
       (when-let* ((record (gemini-companion-changes-here))
                   (after (gemini-companion-changes--now record (current-buffer)))
-                  (regions (gemini-companion-lines-compare before after)))
+                  (regions (gemini-companion-hunk-compare-lines before after)))
         (let* ((formatted (make-hash-table :test 'equal))
                (previous (gemini-companion-changes-file-formatted record))
                (others (gemini-companion-record-of-others
@@ -1066,10 +1058,10 @@ Do not count lines that functions of a save have made of a CLI's.  For SEEN, see
               (when (gethash line previous)
                 (puthash line t formatted))))
           (dolist (region regions)
-            (let* ((old (gemini-companion-lines-region-old region))
-                   (end (gemini-companion-lines-region-old-end region))
-                   (new (gemini-companion-lines-region-new region))
-                   (new-end (gemini-companion-lines-region-new-end region))
+            (let* ((old (gemini-companion-hunk-old region))
+                   (end (gemini-companion-hunk-old-end region))
+                   (new (gemini-companion-hunk-new region))
+                   (new-end (gemini-companion-hunk-new-end region))
                    ;; If as many lines are new, each is one of the old lines.
                    (each (= (- end old) (- new-end new))))
               (cl-loop for n from new below new-end

@@ -636,9 +636,9 @@ with the same lines around them."
     (if (null first)
         (move-overlay overlay (point-min) (point-min))
       (move-overlay overlay
-                    (gemini-companion-hunk-line first)
+                    (gemini-companion-hunk-position (1- first))
                     (save-excursion
-                      (goto-char (gemini-companion-hunk-line last))
+                      (goto-char (gemini-companion-hunk-position (1- last)))
                       (line-end-position))))))
 
 (defun gemini-companion-comment--follow-text (overlay after beg end &rest _)
@@ -1160,12 +1160,12 @@ lines if the region has some, or if they have no replacement."
                (`(,first . ,last) (gemini-companion-comment--ends lines))
                (hunks (gemini-companion-edit-hunks edit))
                (hunk (seq-find (lambda (hunk)
-                                 (and (<= (gemini-companion-hunk-old hunk) last)
-                                      (< first (gemini-companion-hunk-old-end hunk))))
+                                 (and (< (gemini-companion-hunk-old hunk) last)
+                                      (<= first (gemini-companion-hunk-old-end hunk))))
                                hunks))
                (above (car (last (seq-filter
                                   (lambda (hunk)
-                                    (<= (gemini-companion-hunk-old-end hunk) first))
+                                    (< (gemini-companion-hunk-old-end hunk) first))
                                   hunks))))
                (offset (if above
                            (- (gemini-companion-hunk-new-end above)
@@ -1181,11 +1181,11 @@ lines if the region has some, or if they have no replacement."
   "Return the key of a comment on the lines of HUNK, or nil if that is nil."
   (cond ((null hunk) nil)
         ((< 0 (gemini-companion-hunk-new-count hunk))
-         (gemini-companion-comment--key 'after (gemini-companion-hunk-new hunk)
-                                        (1- (gemini-companion-hunk-new-end hunk))))
+         (gemini-companion-comment--key 'after (1+ (gemini-companion-hunk-new hunk))
+                                        (gemini-companion-hunk-new-end hunk)))
         (t
-         (gemini-companion-comment--key 'before (gemini-companion-hunk-old hunk)
-                                        (1- (gemini-companion-hunk-old-end hunk))))))
+         (gemini-companion-comment--key 'before (1+ (gemini-companion-hunk-old hunk))
+                                        (gemini-companion-hunk-old-end hunk)))))
 
 (defun gemini-companion-comment--prompt (key)
   "Return the text before the input of a comment on KEY."

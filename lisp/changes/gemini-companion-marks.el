@@ -17,6 +17,7 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
@@ -82,9 +83,9 @@ The last sign is for terminals that cannot display the other one.")
 
 (defun gemini-companion-marks--kind (change)
   "Return the kind of CHANGE: `added', `changed' or `removed'."
-  (cond ((null (gemini-companion-lines-change-lines change)) 'added)
-        ((= (gemini-companion-lines-change-start change)
-            (gemini-companion-lines-change-end change))
+  (cond ((null (gemini-companion-hunk-lines change)) 'added)
+        ((= (gemini-companion-hunk-new change)
+            (gemini-companion-hunk-new-end change))
          'removed)
         (t 'changed)))
 
@@ -116,8 +117,8 @@ If WATCHED is non-nil, mark them again after edits."
         (goto-char (point-min))
         (dolist (change changes)
           ;; Counting from the first line for each change would take long.
-          (forward-line (- (gemini-companion-lines-change-start change) line))
-          (setq line (gemini-companion-lines-change-start change))
+          (forward-line (- (gemini-companion-hunk-new change) line))
+          (setq line (gemini-companion-hunk-new change))
           (push (gemini-companion-marks--make change) marks))))
     (when (or marks watched (local-variable-p 'gemini-companion-marks-here))
       (setq gemini-companion-marks-here (nreverse marks))
@@ -134,8 +135,8 @@ If WATCHED is non-nil, mark them again after edits."
 (defun gemini-companion-marks--make (change)
   "Mark the lines of CHANGE, the first of which begins at point."
   (pcase-let*
-      ((count (- (gemini-companion-lines-change-end change)
-                 (gemini-companion-lines-change-start change)))
+      ((count (- (gemini-companion-hunk-new-end change)
+                 (gemini-companion-hunk-new change)))
        ;; At a last line without a newline, `forward-line' stays in that line.
        (end (max (point) (save-excursion (forward-line count) (point))))
        (mark (make-overlay (point) end nil t))

@@ -43,7 +43,7 @@
 
 (require 'cl-lib)
 (require 'seq)
-(require 'gemini-companion-lines)
+(require 'gemini-companion-hunk)
 
 ;;;; Structures
 
@@ -63,12 +63,14 @@ forgotten: undoing the hunk does not restore them.")
 which were forgotten, or nil."))
 
 (cl-defstruct (gemini-companion-record-change
-               (:include gemini-companion-lines-change)
+               (:include gemini-companion-hunk)
                (:noinline t)
-               (:constructor gemini-companion-record-change (start end lines hunks edits))
+               (:constructor gemini-companion-record-change
+                             (new new-end lines hunks edits))
                (:copier nil))
-  "A change in the current text that the user has not reviewed.
-HUNKS are kept and undone with it, and EDITS have written or removed its lines."
+  "A change in the current text, the second one, that the user has not reviewed.
+OLD and OLD-END are nil.  HUNKS are kept and undone with it, and EDITS have
+written or removed its lines."
   hunks edits)
 
 (defconst gemini-companion-record--base
@@ -175,9 +177,9 @@ the differences between the known text and TEXT, if they are known."
                (pieces nil)
                (hunks nil)
                (done 0))
-    (dolist (region (or regions (gemini-companion-lines-compare texts text)))
-      (let* ((from (gemini-companion-lines-region-old region))
-             (to (gemini-companion-lines-region-old-end region))
+    (dolist (region (or regions (gemini-companion-hunk-compare-lines texts text)))
+      (let* ((from (gemini-companion-hunk-old region))
+             (to (gemini-companion-hunk-old-end region))
              ;; Regions that are given may touch: lines of other times belong to the first.
              (low (max done (if (< 0 from) (1+ (aref indices (1- from))) 0)))
              (high (if (< to (length indices)) (aref indices to) (length lines)))
@@ -185,8 +187,8 @@ the differences between the known text and TEXT, if they are known."
         (push (substring lines done low) pieces)
         (push (gemini-companion-record--gap
                (substring lines low high)
-               (substring text (gemini-companion-lines-region-new region)
-                          (gemini-companion-lines-region-new-end region))
+               (substring text (gemini-companion-hunk-new region)
+                          (gemini-companion-hunk-new-end region))
                hunk
                (cons (< 0 from) (< to (length indices))))
               pieces)
@@ -259,15 +261,15 @@ after OLD."
   (let ((i 0)
         (j 0)
         (pairs nil))
-    (dolist (region (append (gemini-companion-lines-compare old new)
-                            (list (gemini-companion-lines-region
-                                   (length old) 0 (length new) 0))))
-      (while (< i (gemini-companion-lines-region-old region))
+    (dolist (region (append (gemini-companion-hunk-compare-lines old new)
+                            (list (gemini-companion-hunk-make
+                                   (length old) 0 (length new) 0 nil))))
+      (while (< i (gemini-companion-hunk-old region))
         (push (cons i j) pairs)
         (setq i (1+ i)
               j (1+ j)))
-      (setq i (gemini-companion-lines-region-old-end region)
-            j (gemini-companion-lines-region-new-end region)))
+      (setq i (gemini-companion-hunk-old-end region)
+            j (gemini-companion-hunk-new-end region)))
     (nreverse pairs)))
 
 (defun gemini-companion-record--matches (old new others &optional without)
@@ -960,7 +962,7 @@ all of them."
   (pcase-let* ((`(,from . ,to) (gemini-companion-record--range look change))
                (olds nil)
                (news nil)
-               (n (gemini-companion-lines-change-start change)))
+               (n (gemini-companion-hunk-new change)))
     (cl-loop for k from from below to
              for marks = (gemini-companion-record--marks (aref look k))
              for now = (gemini-companion-record--there-p marks)
@@ -993,9 +995,9 @@ all of them."
       (when (gemini-companion-record--there-p
              (gemini-companion-record--marks (aref look k)))
         (setq n (1+ n))
-        (when (= n (gemini-companion-lines-change-start change))
+        (when (= n (gemini-companion-hunk-new change))
           (setq from (1+ k)))
-        (when (and (= (1- n) (gemini-companion-lines-change-end change))
+        (when (and (= (1- n) (gemini-companion-hunk-new-end change))
                    (= to (length look)))
           (setq to k))))
     (cons from to)))
@@ -1145,7 +1147,7 @@ none of them has it."
                (:include gemini-companion-record-change)
                (:noinline t)
                (:constructor gemini-companion-record--decided
-                             (start end lines hunks edits state with))
+                             (new new-end lines hunks edits state with))
                (:copier nil))
   "What hunks have done at one position, on which the user has decided.
 STATE is `kept', if the current text has it; then LINES are the lines that would
@@ -1162,7 +1164,7 @@ are one element.  Omit what others have changed since."
     (append
      (mapcar (lambda (change)
                (gemini-companion-record--decide change 'kept
-                                                (gemini-companion-lines-change-lines change)
+                                                (gemini-companion-hunk-lines change)
                                                 nil))
              (gemini-companion-record--differences
               look
@@ -1173,10 +1175,10 @@ are one element.  Omit what others have changed since."
      (mapcar (lambda (change)
                (gemini-companion-record--decide
                 change 'undone
-                (append (substring text (gemini-companion-lines-change-start change)
-                                   (gemini-companion-lines-change-end change))
+                (append (substring text (gemini-companion-hunk-new change)
+                                   (gemini-companion-hunk-new-end change))
                         nil)
-                (gemini-companion-lines-change-lines change)))
+                (gemini-companion-hunk-lines change)))
              (gemini-companion-record--differences
               look (lambda (_) t)
               #'gemini-companion-record-hunk-undone)))))
@@ -1189,8 +1191,8 @@ are one element.  Omit what others have changed since."
 (defun gemini-companion-record--decide (change state lines with)
   "Return CHANGE as a `gemini-companion-record-decided' with STATE, LINES and WITH."
   (gemini-companion-record--decided
-   (gemini-companion-lines-change-start change)
-   (gemini-companion-lines-change-end change)
+   (gemini-companion-hunk-new change)
+   (gemini-companion-hunk-new-end change)
    lines
    (gemini-companion-record-change-hunks change)
    (gemini-companion-record-change-edits change)

@@ -155,7 +155,7 @@ The value is a verb phrase about the file."
 
 (defun gemini-companion-step-of-changes (record changes hunks on &optional in-file)
   "Return the step to make CHANGES in the file of RECORD.
-CHANGES are `gemini-companion-lines-change's in its present lines, in order, and
+CHANGES are `gemini-companion-hunk's in its present lines, in order, and
 the file has the old lines of them after the step.  Then HUNKS are undone if ON
 is non-nil, or restored.  Line ends, byte order mark and coding system stay.
 

@@ -166,8 +166,8 @@ Removed lines are at the line after them, or else at the last line."
                   (goto-char (point-max))
                   (1- (line-number-at-pos (if (bolp) (max 1 (1- (point))) (point))))))))
     (seq-find (lambda (change)
-                (let ((start (gemini-companion-lines-change-start change))
-                      (end (gemini-companion-lines-change-end change)))
+                (let ((start (gemini-companion-hunk-new change))
+                      (end (gemini-companion-hunk-new-end change)))
                   (or (and (<= start line) (< line (max end (1+ start))))
                       (and (= start end) (< last start) (<= last line)))))
               changes)))
@@ -197,7 +197,7 @@ The changes of RECORD are then not in the text of the buffer."
 (defun gemini-companion-walk--beyond-p (change line back at)
   "Return non-nil if CHANGE is below LINE, the line of point; if BACK, above it.
 If AT is non-nil, a change on LINE counts."
-  (let ((start (gemini-companion-lines-change-start change)))
+  (let ((start (gemini-companion-hunk-new change)))
     (cond (back (< start line))
           (at (<= line start))
           (t (< line start)))))
@@ -317,10 +317,10 @@ PREFIX and SUFFIX are texts before and after the report."
           (gemini-companion-changes-left)
           (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                       'plain)
-          (gemini-companion-hunk-lines
-           (- (gemini-companion-lines-change-end change)
-              (gemini-companion-lines-change-start change))
-           (length (gemini-companion-lines-change-lines change)))))
+          (gemini-companion-hunk-amount
+           (- (gemini-companion-hunk-new-end change)
+              (gemini-companion-hunk-new change))
+           (length (gemini-companion-hunk-lines change)))))
 
 ;;;; Display
 
@@ -342,7 +342,7 @@ PREFIX and SUFFIX are texts before and after the report."
 It is visible with two lines above it, or its beginning if it is longer
 than the window."
   (let ((start (gemini-companion-walk--position
-                (gemini-companion-lines-change-start change))))
+                (gemini-companion-hunk-new change))))
     (unless (<= (point-min) start (point-max))
       (widen))
     (goto-char start)
@@ -370,7 +370,7 @@ Stay if that position is visible, as it is unless the line is long."
 (defun gemini-companion-walk--same (change)
   "Return the common prefix of the first line of CHANGE, at point, and the old one."
   (or (fill-common-string-prefix
-       (or (car (gemini-companion-lines-change-lines change)) "")
+       (or (car (gemini-companion-hunk-lines change)) "")
        (buffer-substring-no-properties (point) (line-end-position)))
       ""))
 
@@ -382,8 +382,8 @@ the buffer.  If all of it is visible already, do not scroll."
     (let* ((above (min 2 (count-lines (point-min) (point))))
            (top (save-excursion (forward-line (- above)) (point)))
            (height (window-body-height))
-           (count (- (gemini-companion-lines-change-end change)
-                     (gemini-companion-lines-change-start change)))
+           (count (- (gemini-companion-hunk-new-end change)
+                     (gemini-companion-hunk-new change)))
            (end (save-excursion (forward-line (max 1 count)) (point))))
       (unless (and (<= (window-start) top)
                    (<= (+ more (max 1 count)) height)
@@ -394,7 +394,7 @@ the buffer.  If all of it is visible already, do not scroll."
   "Return the position of the line with the index LINE in the whole text."
   (save-restriction
     (widen)
-    (gemini-companion-hunk-line (1+ line))))
+    (gemini-companion-hunk-position line)))
 
 (defun gemini-companion-walk--hide-before ()
   "Hide the previous text of a change."
@@ -417,9 +417,9 @@ If the window has no room for it, display it in another window."
   (pcase-let*
       ((`(,lines . ,words) (gemini-companion-walk--colored change))
        (start (gemini-companion-walk--position
-               (gemini-companion-lines-change-start change)))
+               (gemini-companion-hunk-new change)))
        (end (gemini-companion-walk--position
-             (gemini-companion-lines-change-end change)))
+             (gemini-companion-hunk-new-end change)))
        (rows (gemini-companion-walk--rows lines)))
     (setq gemini-companion-walk--before (make-overlay start end))
     (overlay-put gemini-companion-walk--before 'face 'gemini-companion-added)
@@ -480,19 +480,19 @@ counted from the first line of CHANGE on."
   (let* ((file buffer-file-name)
          (now (gemini-companion-lines-split
                (gemini-companion-text-of-buffer)))
-         (start (gemini-companion-lines-change-start change))
+         (start (gemini-companion-hunk-new change))
          (text (gemini-companion-lines-join
                 (gemini-companion-lines-without (list change) now)))
          (old (gemini-companion-lines-join
-               (vconcat (gemini-companion-lines-change-lines change))))
+               (vconcat (gemini-companion-hunk-lines change))))
          (new (gemini-companion-lines-join
-               (substring now start (gemini-companion-lines-change-end change))))
+               (substring now start (gemini-companion-hunk-new-end change))))
          (buffer (generate-new-buffer "*gemini before*")))
     (unwind-protect
         (with-current-buffer buffer
           (insert text)
           (gemini-companion-highlight file)
-          (let* ((beg (gemini-companion-hunk-line (1+ start)))
+          (let* ((beg (gemini-companion-hunk-position start))
                  (end (min (point-max) (+ beg (length old)))))
             (font-lock-ensure beg end)
             (pcase-let ((`(,removed ,added)
@@ -619,9 +619,9 @@ If PARTS is non-nil, some are parts of changes.  Return what was done, a text."
   "Return the number of lines of PARTS, changes, as a text.
 Removed lines count where there are no others."
   (let ((count (cl-loop for part in parts
-                        sum (max (- (gemini-companion-lines-change-end part)
-                                    (gemini-companion-lines-change-start part))
-                                 (length (gemini-companion-lines-change-lines part))))))
+                        sum (max (- (gemini-companion-hunk-new-end part)
+                                    (gemini-companion-hunk-new part))
+                                 (length (gemini-companion-hunk-lines part))))))
     (format (ngettext "%d line" "%d lines" count) count)))
 
 (defun gemini-companion-walk--in-region ()
@@ -642,8 +642,8 @@ them is a part of a change.  Return nil if the region is not active."
                            (gemini-companion-changes-update record)))
            (parts (cl-loop
                    for change in changes
-                   for start = (gemini-companion-lines-change-start change)
-                   for removed = (= start (gemini-companion-lines-change-end change))
+                   for start = (gemini-companion-hunk-new change)
+                   for removed = (= start (gemini-companion-hunk-new-end change))
                    append (if removed
                               (and (funcall in-p start) (list change))
                             (gemini-companion-changes-part record change in-p
@@ -951,7 +951,7 @@ The next command of the walk hides it as well."
       (let ((change (cdr (gemini-companion-walk--here))))
         (gemini-companion-walk--show-before change)
         (gemini-companion-walk--report
-         (if (gemini-companion-lines-change-lines change)
+         (if (gemini-companion-hunk-lines change)
              "Before the change"
            "Nothing was here"))))))
 

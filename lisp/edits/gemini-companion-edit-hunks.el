@@ -36,9 +36,7 @@ or cannot be compared."
       (gemini-companion-edit-texts-call
        edit
        (lambda (old new)
-         (let ((hunks (gemini-companion-hunk-compare
-                       (gemini-companion-text-of-buffer old)
-                       (gemini-companion-text-of-buffer new))))
+         (let ((hunks (gemini-companion-hunk-compare-buffers old new)))
            (setf (gemini-companion-edit-known-hunks edit) hunks
                  (gemini-companion-edit-lost edit)
                  (gemini-companion-edit-hunks--count-lost edit old new)
@@ -118,7 +116,7 @@ are no EDITS, or the hunks of one of them are unknown."
           (when-let* ((counts (gemini-companion-edit-hunks-counts edit)))
             (cl-incf added (gemini-companion-hunk-counts-added counts))
             (cl-incf removed (gemini-companion-hunk-counts-removed counts))))
-        (gemini-companion-hunk-lines added removed)))))
+        (gemini-companion-hunk-amount added removed)))))
 
 (defun gemini-companion-edit-hunks-total (edits)
   "Return a list of texts: the number of files of EDITS, and of changed lines.
@@ -155,7 +153,7 @@ EDIT is the current one by default.  For PLAIN, see
                      (if (zerop excluded)
                          (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
                        (format "%d of %d hunks" (- hunks excluded) hunks))
-                     (gemini-companion-hunk-lines added removed))))))
+                     (gemini-companion-hunk-amount added removed))))))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'summary)))
   "Return the file of the review and its amount of change, a text."

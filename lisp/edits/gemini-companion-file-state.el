@@ -32,13 +32,6 @@
 
 ;;;; State
 
-(cl-defstruct (gemini-companion-file-state--difference
-               (:noinline t)
-               (:constructor gemini-companion-file-state--difference (hunk lines))
-               (:copier nil))
-  "A HUNK between two texts, and its LINES in the second one, a list of strings."
-  hunk lines)
-
 ;;;; Awaiting a write
 
 (defun gemini-companion-file-state-await (edit decision overwrite)
@@ -306,53 +299,41 @@ the proposal."
 
 (defun gemini-companion-file-state--differences (a b)
   "Return the differences between the texts A and B, as a CLI writes them.
-The value is a list of `gemini-companion-file-state--difference's."
-  (let ((a (gemini-companion-edit-texts-comparable a))
-        (b (gemini-companion-edit-texts-comparable b)))
-    (unless (string= a b)
-      (let ((lines (split-string b "\n")))
-        (mapcar (lambda (hunk)
-                  (gemini-companion-file-state--difference
-                   hunk
-                   (seq-take (nthcdr (1- (gemini-companion-hunk-new hunk)) lines)
-                             (gemini-companion-hunk-new-count hunk))))
-                (gemini-companion-hunk-compare a b))))))
+The value is a list of hunks, whose LINES are those of B."
+  (cl-flet ((comparable (text)
+              (concat (gemini-companion-edit-texts-comparable text) "\n")))
+    (gemini-companion-hunk-compare (comparable b) (comparable a))))
 
 (defun gemini-companion-file-state--share-p (change others)
   "Return non-nil if CHANGE shares a line, not a blank one, with one of OTHERS.
-All are `gemini-companion-file-state--difference's."
-  (let ((lines (gemini-companion-file-state--difference-lines change)))
+All are `gemini-companion-file-state--differences'."
+  (let ((lines (gemini-companion-hunk-lines change)))
     (seq-some (lambda (other)
                 (seq-some (lambda (line)
                             (and (not (string-blank-p line)) (member line lines)))
-                          (gemini-companion-file-state--difference-lines other)))
+                          (gemini-companion-hunk-lines other)))
               others)))
 
 (defun gemini-companion-file-state--overlap-p (a b)
   "Return non-nil if the differences A and B touch the same old lines.
 A difference that only adds lines is at the position between two lines."
-  (let* ((a (gemini-companion-file-state--difference-hunk a))
-         (b (gemini-companion-file-state--difference-hunk b)))
-    (gemini-companion-hunk-touch-p
-     (gemini-companion-hunk-old a) (gemini-companion-hunk-old-end a)
-     (gemini-companion-hunk-old b) (gemini-companion-hunk-old-end b))))
+  (gemini-companion-hunk-touch-p
+   (gemini-companion-hunk-new a) (gemini-companion-hunk-new-end a)
+   (gemini-companion-hunk-new b) (gemini-companion-hunk-new-end b)))
 
 (defun gemini-companion-file-state--restores-p (change previous)
   "Return non-nil if the lines of PREVIOUS are restored by CHANGE.
 Both are differences from the same text, which overlap.  If PREVIOUS has only
 blank lines or none, CHANGE restores that if it removes the overlapping lines
 without replacement."
-  (if (seq-every-p #'string-blank-p
-                   (gemini-companion-file-state--difference-lines previous))
-      (let ((change (gemini-companion-file-state--difference-hunk change))
-            (previous (gemini-companion-file-state--difference-hunk previous)))
-        (<= (gemini-companion-hunk-new-count change)
-            ;; CHANGE may include lines beyond the overlap.
-            (- (gemini-companion-hunk-old-count change)
-               (max 0 (- (min (gemini-companion-hunk-old-end change)
-                              (gemini-companion-hunk-old-end previous))
-                         (max (gemini-companion-hunk-old change)
-                              (gemini-companion-hunk-old previous)))))))
+  (if (seq-every-p #'string-blank-p (gemini-companion-hunk-lines previous))
+      (<= (gemini-companion-hunk-old-count change)
+          ;; CHANGE may include lines beyond the overlap.
+          (- (gemini-companion-hunk-new-count change)
+             (max 0 (- (min (gemini-companion-hunk-new-end change)
+                            (gemini-companion-hunk-new-end previous))
+                       (max (gemini-companion-hunk-new change)
+                            (gemini-companion-hunk-new previous))))))
     (gemini-companion-file-state--share-p change (list previous))))
 
 ;;;; Unknown to the CLI
@@ -555,14 +536,7 @@ in NOW, or if it was removed, the end of the line at its position."
              (equal before (gemini-companion-text-normalized before))
              (equal new (gemini-companion-lines-split after)))
         (gemini-companion-lines-undo-in-text
-         (mapcar (lambda (region)
-                   (gemini-companion-lines-change
-                    (gemini-companion-lines-region-new region)
-                    (gemini-companion-lines-region-new-end region)
-                    (append (substring old (gemini-companion-lines-region-old region)
-                                       (gemini-companion-lines-region-old-end region))
-                            nil)))
-                 (gemini-companion-lines-compare old new))
+         (gemini-companion-hunk-compare-lines old new)
          now)
       before)))
 

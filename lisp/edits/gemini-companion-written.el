@@ -15,6 +15,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-revert)
@@ -198,16 +199,7 @@ line has that of the line that it replaces, or else of the line before it."
       (gemini-companion-text-fit text now)
     (let ((lines (gemini-companion-lines-split text)))
       (gemini-companion-lines-undo-in-text
-       (mapcar (lambda (region)
-                 (gemini-companion-lines-change
-                  (gemini-companion-lines-region-new region)
-                  (gemini-companion-lines-region-new-end region)
-                  (append (substring lines
-                                     (gemini-companion-lines-region-old region)
-                                     (gemini-companion-lines-region-old-end region))
-                          nil)))
-               (gemini-companion-lines-compare lines
-                                               (gemini-companion-lines-split now)))
+       (gemini-companion-hunk-compare-lines lines (gemini-companion-lines-split now))
        now))))
 
 (defun gemini-companion-written--overwrite (written)

@@ -228,11 +228,11 @@ A line is counted once, in the newest turn that has written it."
           (let ((undone (and (gemini-companion-record-decided-p change)
                              (eq 'undone (gemini-companion-record-decided-state
                                           change))))
-                (now (- (gemini-companion-lines-change-end change)
-                        (gemini-companion-lines-change-start change))))
+                (now (- (gemini-companion-hunk-new-end change)
+                        (gemini-companion-hunk-new change))))
             (cl-incf removed (if undone
                                  now
-                               (length (gemini-companion-lines-change-lines change))))
+                               (length (gemini-companion-hunk-lines change))))
             (cl-incf added (if undone
                                (length (gemini-companion-record-decided-with change))
                              now)))))
@@ -247,31 +247,31 @@ A line is counted once, in the newest turn that has written it."
           ;; The text before was not kept, or the program diff fails.
           (error (setq unknown t))))))
     (unless unknown
-      (gemini-companion-hunk-lines added removed))))
+      (gemini-companion-hunk-amount added removed))))
 
 (defun gemini-companion-overview-draw--count-of-others (row)
   "Return how many lines inside changes of ROW that are left are by others.
 They are there with and without the changes."
   (let* ((changes (seq-filter (lambda (change)
-                                (and (gemini-companion-lines-change-lines change)
-                                     (< (gemini-companion-lines-change-start change)
-                                        (gemini-companion-lines-change-end change))))
+                                (and (gemini-companion-hunk-lines change)
+                                     (< (gemini-companion-hunk-new change)
+                                        (gemini-companion-hunk-new-end change))))
                               (gemini-companion-overview-row-left row)))
          (others (and changes
                       (gemini-companion-changes-of-others
                        (gemini-companion-overview-row-record row))))
          (inside (lambda (change)
                    (seq-some (lambda (line)
-                               (and (<= (gemini-companion-lines-change-start change)
+                               (and (<= (gemini-companion-hunk-new change)
                                         line)
-                                    (< line (gemini-companion-lines-change-end change))))
+                                    (< line (gemini-companion-hunk-new-end change))))
                              others)))
          (changes (and others (seq-filter inside changes)))
          (now (and changes (gemini-companion-overview-draw-lines-now row)))
          (others (seq-filter (lambda (line) (< line (length now))) others)))
     (cl-loop for change in changes
-             sum (- (gemini-companion-lines-change-end change)
-                    (gemini-companion-lines-change-start change)
+             sum (- (gemini-companion-hunk-new-end change)
+                    (gemini-companion-hunk-new change)
                     (cl-loop for piece in (gemini-companion-overview-draw--pieces-of-change
                                            change now others nil)
                              sum (- (gemini-companion-overview-draw--piece-end piece)
@@ -949,12 +949,12 @@ that the diff does not have are inserted at its end."
 (defun gemini-companion-overview-draw--in-order (changes)
   "Return CHANGES in the order of their lines."
   (seq-sort (lambda (a b)
-              (let ((first (gemini-companion-lines-change-start a))
-                    (second (gemini-companion-lines-change-start b)))
+              (let ((first (gemini-companion-hunk-new a))
+                    (second (gemini-companion-hunk-new b)))
                 (or (< first second)
                     (and (= first second)
-                         (< (gemini-companion-lines-change-end a)
-                            (gemini-companion-lines-change-end b))))))
+                         (< (gemini-companion-hunk-new-end a)
+                            (gemini-companion-hunk-new-end b))))))
             changes))
 
 ;;;; The diff of a file
@@ -986,9 +986,9 @@ if they are there without it."
              for number from 0
              for state = (gemini-companion-record-decided-state decided)
              do (push (gemini-companion-overview-draw--piece
-                       (gemini-companion-lines-change-start decided)
-                       (gemini-companion-lines-change-end decided)
-                       (gemini-companion-lines-change-lines decided)
+                       (gemini-companion-hunk-new decided)
+                       (gemini-companion-hunk-new-end decided)
+                       (gemini-companion-hunk-lines decided)
                        (and (eq state 'undone)
                             (gemini-companion-record-decided-with decided))
                        state (cons 'decided number))
@@ -1001,9 +1001,9 @@ if they are there without it."
 (defun gemini-companion-overview-draw--pieces-of-change (change now others mark)
   "Return the pieces of CHANGE, which is left, with MARK, the last one first.
 For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
-  (let ((start (gemini-companion-lines-change-start change))
-        (end (gemini-companion-lines-change-end change))
-        (lines (gemini-companion-lines-change-lines change))
+  (let ((start (gemini-companion-hunk-new change))
+        (end (gemini-companion-hunk-new-end change))
+        (lines (gemini-companion-hunk-lines change))
         (pieces nil))
     (dolist (other others)
       (when (and (<= start other) (< other end))
@@ -1033,7 +1033,8 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
                              pieces))
          (after (gemini-companion-lines-without
                  (mapcar (lambda (piece)
-                           (gemini-companion-lines-change
+                           (gemini-companion-hunk-make
+                            nil nil
                             (gemini-companion-overview-draw--piece-start piece)
                             (gemini-companion-overview-draw--piece-end piece)
                             (gemini-companion-overview-draw--piece-with piece)))
@@ -1067,12 +1068,14 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
                    (undone (eq state 'undone))
                    (old-count (if undone now (length lines)))
                    (new-count (if undone (length with) now)))
-        (push (list (gemini-companion-hunk-make (+ 1 start more-old) old-count
-                                                (+ 1 start more-new) new-count)
-                    (gemini-companion-hunk-make (+ 1 start more-old) old-count
-                                                (1+ start) now)
-                    state mark)
-              drawn)
+        (cl-flet ((hunk (new new-end)
+                    (gemini-companion-hunk-make (+ start more-old)
+                                                (+ start more-old old-count)
+                                                new new-end lines)))
+          (push (list (hunk (+ start more-new) (+ start more-new new-count))
+                      (hunk start end)
+                      state mark)
+                drawn))
         (cl-incf more-old (- old-count now))
         (cl-incf more-new (- new-count now))
         (when undone

@@ -17,7 +17,6 @@
 
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-lines)
 (require 'gemini-companion-overview-draw)
 (require 'gemini-companion-overview-row)
 (require 'gemini-companion-page)
@@ -167,9 +166,9 @@ Signal an error if its text differs from what the user has seen."
 (defun gemini-companion-overview-page--fits-p (row)
   "Return non-nil if the diff of ROW, a file, about fits into the window."
   (<= (cl-loop for change in (gemini-companion-overview-row-left row)
-               sum (+ 4 (length (gemini-companion-lines-change-lines change))
-                      (- (gemini-companion-lines-change-end change)
-                         (gemini-companion-lines-change-start change))))
+               sum (+ 4 (length (gemini-companion-hunk-lines change))
+                      (- (gemini-companion-hunk-new-end change)
+                         (gemini-companion-hunk-new change))))
       (max 12 (window-height (get-buffer-window nil t)))))
 
 (defun gemini-companion-overview-page--open-by-default (rows)

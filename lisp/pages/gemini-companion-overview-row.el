@@ -19,6 +19,7 @@
 (require 'gemini-companion-comment)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-record)
 (require 'gemini-companion-request)
 (require 'gemini-companion-server)
@@ -512,7 +513,7 @@ The file that was written last comes first."
           (if group
               ;; Changes of one file are undone at once, in their order.
               (setcdr group
-                      (seq-sort-by #'gemini-companion-lines-change-start #'<
+                      (seq-sort-by #'gemini-companion-hunk-new #'<
                                    (append (cdr group)
                                            (gemini-companion-overview-row-left file))))
             (push (cons (gemini-companion-overview-row-record file)

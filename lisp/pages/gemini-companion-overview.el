@@ -1153,12 +1153,12 @@ to its first proposal; or to the file, in another window, at the line at point."
   "Return the number of the line of ROW's file at point, or of its first change."
   (or (get-text-property (point) 'gemini-companion-line)
       (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
-        (if (gemini-companion-overview--unrecorded-p row)
-            (gemini-companion-hunk-old hunk)
-          (gemini-companion-hunk-new hunk)))
+        (1+ (if (gemini-companion-overview--unrecorded-p row)
+                (gemini-companion-hunk-old hunk)
+              (gemini-companion-hunk-new hunk))))
       (when-let* ((change (or (car (gemini-companion-overview-row-left row))
                               (car (gemini-companion-overview-row-decided row)))))
-        (1+ (gemini-companion-lines-change-start change)))))
+        (1+ (gemini-companion-hunk-new change)))))
 
 (defun gemini-companion-overview--line-of-edit (row)
   "Return the line of ROW's file at point, where its edit may not be in the file."
@@ -1167,7 +1167,7 @@ to its first proposal; or to the file, in another window, at the line at point."
     (or (get-text-property (point) 'gemini-companion-old)
         ;; An added line is not in the file.
         (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
-          (gemini-companion-hunk-old hunk)))))
+          (1+ (gemini-companion-hunk-old hunk))))))
 
 (defun gemini-companion-overview--visit-file (row display)
   "Show the file of ROW by DISPLAY, `pop-to-buffer' or `display-buffer'.
@@ -1186,7 +1186,7 @@ Go there, in the window that shows it now, to the line at point."
            (shown (gemini-companion-windows-show-beside buffer display)))
       (when line
         (with-current-buffer buffer
-          (let ((position (gemini-companion-hunk-line line)))
+          (let ((position (gemini-companion-hunk-position (1- line))))
             (unless (<= (point-min) position (point-max))
               (widen))
             ;; In other windows of the file, the user is elsewhere.

@@ -176,8 +176,8 @@ The control panel is current."
 (defun gemini-companion-ediff--hunk (number)
   "Return the hunk at which the difference NUMBER of Ediff begins, or nil.
 Numbers begin at 0.  The control panel is current."
-  (cl-find (gemini-companion-text-line ediff-buffer-B
-                                       (ediff-get-diff-posn 'B 'beg number))
+  (cl-find (1- (gemini-companion-text-line ediff-buffer-B
+                                           (ediff-get-diff-posn 'B 'beg number)))
            (gemini-companion-edit-known-hunks gemini-companion-edit-here)
            :key #'gemini-companion-hunk-new))
 

@@ -213,7 +213,7 @@ COUNTS are its `gemini-companion-hunk-counts', or nil."
     (append
      (pcase counts
        ((cl-struct gemini-companion-hunk-counts hunks added removed)
-        (list (concat "  " (gemini-companion-hunk-lines added removed))
+        (list (concat "  " (gemini-companion-hunk-amount added removed))
               (if number
                   (format ", hunk %d of %d" (1+ number) hunks)
                 (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))))

@@ -54,20 +54,20 @@
       (gemini-companion-highlight (gemini-companion-edit-file edit))
       (gemini-companion-header-set)
       (gemini-companion-plain-mode)
-      (goto-char (gemini-companion-hunk-line
+      (goto-char (gemini-companion-hunk-position
                   (if-let* ((hunk (car (gemini-companion-view-hunks view))))
                       (gemini-companion-hunk-new hunk)
-                    1))))
+                    0))))
     (pop-to-buffer proposal '(display-buffer-same-window
                               (category . gemini-companion-review)))))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-plain-view))
   "Return the hunk of VIEW at point, or nil."
-  (let ((line (line-number-at-pos nil 'absolute)))
+  (let ((index (1- (line-number-at-pos nil 'absolute))))
     (seq-find (lambda (hunk)
                 ;; A hunk without lines in the proposal is at the next one.
                 (<= (gemini-companion-hunk-new hunk)
-                    line
+                    index
                     (max (gemini-companion-hunk-new hunk)
                          (1- (gemini-companion-hunk-new-end hunk)))))
               (gemini-companion-view-hunks view))))
@@ -75,12 +75,12 @@
 (cl-defmethod gemini-companion-view-move ((view gemini-companion-plain-view) count)
   "Go forward by COUNT hunks in VIEW."
   (let* ((back (< count 0))
-         (here (line-number-at-pos nil 'absolute))
+         (here (1- (line-number-at-pos nil 'absolute)))
          (lines (mapcar #'gemini-companion-hunk-new (gemini-companion-view-hunks view)))
          (further (if back
                       (nreverse (seq-filter (lambda (line) (< line here)) lines))
                     (seq-filter (lambda (line) (< here line)) lines))))
-    (goto-char (gemini-companion-hunk-line
+    (goto-char (gemini-companion-hunk-position
                 (or (nth (1- (abs count)) further)
                     (user-error "No %s hunk" (if back "previous" "next")))))))
 
@@ -88,7 +88,7 @@
   "Go to the hunk with NUMBER, from 0 on, in VIEW."
   (when-let* ((hunk (nth number (gemini-companion-view-hunks view))))
     (with-current-buffer (car (gemini-companion-view-buffers view))
-      (goto-char (gemini-companion-hunk-line (gemini-companion-hunk-new hunk)))
+      (goto-char (gemini-companion-hunk-position (gemini-companion-hunk-new hunk)))
       (dolist (window (get-buffer-window-list))
         (set-window-point window (point))))))
 

@@ -203,7 +203,7 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
               (hunks (gemini-companion-edit-known-hunks edit))
               (view (gemini-companion-edit-view edit))
               (number (seq-count (lambda (hunk)
-                                   (<= (gemini-companion-hunk-new hunk) line))
+                                   (< (gemini-companion-hunk-new hunk) line))
                                  hunks)))
     (gemini-companion-view-go-to view (max 0 (1- number)))))
 

@@ -87,7 +87,7 @@ newline has the property `gemini-companion-end'."
              (cache-long-scans nil)
              (room (gemini-companion-unified-draw--data-room data))
              (count (min count (1+ room)))
-             (beg (gemini-companion-hunk-line line))
+             (beg (gemini-companion-hunk-position (1- line)))
              (end (save-excursion
                     (goto-char beg)
                     ;; In a last line without a newline, (forward-line 0) would move
@@ -188,8 +188,8 @@ UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
                               (gemini-companion-edit-proposed edit)
                               (gemini-companion-text-of-buffer proposal))
                           nconc (number-sequence
-                                 (gemini-companion-hunk-new hunk)
-                                 (1- (gemini-companion-hunk-new-end hunk)))))
+                                 (1+ (gemini-companion-hunk-new hunk))
+                                 (gemini-companion-hunk-new-end hunk))))
      :unfolded unfolded :id id :context (or context 3)
      :room (ash gemini-companion-unified-draw-most-lines
                 (seq-count (lambda (fold)
@@ -199,11 +199,11 @@ UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
 (defun gemini-companion-unified-draw--insert-between (data last next)
   "Insert the unchanged lines of DATA between the hunks LAST and NEXT.
 Fold lines that are far from both, unless the user has unfolded them."
-  (let* ((old (if last (gemini-companion-hunk-old-end last) 1))
-         (new (if last (gemini-companion-hunk-new-end last) 1))
-         (count (- (if next
-                       (gemini-companion-hunk-old next)
-                     (1+ (gemini-companion-unified-draw--data-last data)))
+  (let* ((old (1+ (if last (gemini-companion-hunk-old-end last) 0)))
+         (new (1+ (if last (gemini-companion-hunk-new-end last) 0)))
+         (count (- (1+ (if next
+                           (gemini-companion-hunk-old next)
+                         (gemini-companion-unified-draw--data-last data)))
                    old))
          (context (gemini-companion-unified-draw--data-context data))
          (before (if last context 0))
@@ -244,8 +244,8 @@ Without FOLD, the line is a remark, with SIGN before it."
 (defun gemini-companion-unified-draw--insert-hunk (data hunk lines)
   "Insert LINES of HUNK and DATA; see `gemini-companion-unified-draw--changes'."
   (pcase-let ((`(,removed ,added) lines)
-              (old (gemini-companion-hunk-old hunk))
-              (new (gemini-companion-hunk-new hunk))
+              (old (1+ (gemini-companion-hunk-old hunk)))
+              (new (1+ (gemini-companion-hunk-new hunk)))
               (beg (point)))
     (gemini-companion-unified-draw--insert-lines data "-" old new removed hunk)
     (gemini-companion-unified-draw--insert-lines data "+" nil new added hunk)
@@ -462,11 +462,11 @@ Each removed or added line is a list of its text alone."
                     (mapcar #'list
                             (gemini-companion-unified-draw--lines
                              data (gemini-companion-unified-draw--data-old data)
-                             (gemini-companion-hunk-old hunk) old-count))
+                             (1+ (gemini-companion-hunk-old hunk)) old-count))
                     (mapcar #'list
                             (gemini-companion-unified-draw--lines
                              data (gemini-companion-unified-draw--data-new data)
-                             (gemini-companion-hunk-new hunk) new-count)))
+                             (1+ (gemini-companion-hunk-new hunk)) new-count)))
               changes)
         (setq room (- room old-count new-count))))
     (nreverse changes)))
@@ -501,13 +501,13 @@ fails.  For CHANGES, see `gemini-companion-unified-draw--find-words'."
         removed old-words
         (mapcar (lambda (hunk)
                   (cons (gemini-companion-hunk-old hunk)
-                        (gemini-companion-hunk-old-count hunk)))
+                        (gemini-companion-hunk-old-end hunk)))
                 differences))
        (gemini-companion-unified-draw--with-ranges
         added new-words
         (mapcar (lambda (hunk)
                   (cons (gemini-companion-hunk-new hunk)
-                        (gemini-companion-hunk-new-count hunk)))
+                        (gemini-companion-hunk-new-end hunk)))
                 differences))))))
 
 (defun gemini-companion-unified-draw--split (side regexp)
@@ -543,20 +543,19 @@ of a text with one word per line, and the vector of these words,
 (defun gemini-companion-unified-draw--with-ranges (side words differences)
   "Return SIDE with the ranges of the words that differ.
 For SIDE and WORDS, see `gemini-companion-unified-draw--split'.  DIFFERENCES
-is a list of (FIRST . COUNT): COUNT words differ from the number FIRST on, which
-begins at 1.  If COUNT is 0, the other side has more words before FIRST."
+is a list of (FROM . TO): the words from FROM to TO, exclusive, differ.  If both
+are equal, the other side has more words before FROM."
   (let ((ranges (make-vector (apply #'+ (mapcar #'length side)) nil))
         (index -1))
-    (pcase-dolist (`(,first . ,count) differences)
+    (pcase-dolist (`(,from . ,to) differences)
       (seq-doseq (word (seq-subseq words
-                                   (min (1- first) (length words))
-                                   (min (+ first (max 1 count) -1)
-                                        (length words))))
+                                   (min from (length words))
+                                   (min (max (1+ from) to) (length words))))
         (pcase-let (((cl-struct gemini-companion-unified-draw--word line beg end)
                      word))
           (when line
             (let ((last (car (aref ranges line)))
-                  (end (if (zerop count) beg end)))
+                  (end (if (= from to) beg end)))
               ;; Words that touch, or almost, are one.
               (if (and last (<= beg (1+ (cdr last))))
                   (setcdr last (max end (cdr last)))

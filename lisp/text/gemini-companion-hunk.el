@@ -1,4 +1,4 @@
-;;; gemini-companion-hunk.el --- Hunks, and which of them are excluded  -*- lexical-binding: t; -*-
+;;; gemini-companion-hunk.el --- Hunks: the comparison of texts, excluded hunks  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -6,9 +6,11 @@
 ;;; Commentary:
 
 ;; A hunk is a block of lines in which two texts differ: the file and the proposal,
-;; or the text before and after a write.  An overlay marks an excluded hunk in the
-;; proposal and leaves its text alone.  `gemini-companion-hunk-remaining-text'
-;; computes the text to be written from the proposal and these overlays.
+;; or the text before and after a write.  All comparisons of texts return hunks.
+;;
+;; An overlay marks an excluded hunk in the proposal and leaves its text alone.
+;; `gemini-companion-hunk-remaining-text' computes the text to be written from the
+;; proposal and these overlays.
 
 ;;; Code:
 
@@ -27,14 +29,14 @@ The face `shadow' also applies to it."
 (cl-defstruct (gemini-companion-hunk
                (:noinline t)
                (:constructor gemini-companion-hunk-make
-                             (old old-count new new-count)))
+                             (old old-end new new-end lines))
+               (:copier nil))
   "Lines in which two texts differ.
-The first text has OLD-COUNT lines, from line OLD; the second text has
-NEW-COUNT lines in their place, from line NEW.  If a count is 0, the line is
-the next one after the hunk.  Lines are counted from 1: the hunk from
-\"a\nb\n\" to \"a\nX\nY\nb\n\" is 2, 0, 2, 2.  Hunks with the same numbers
-are `equal'."
-  old old-count new new-count)
+The first text has LINES, a list of strings with their newlines, from the index
+OLD to OLD-END, exclusive; the second text has in their place the lines from
+NEW to NEW-END.  Indices begin at 0: the hunk from \"a\nb\n\" to
+\"a\nX\nY\nb\n\" has the indices 1, 1, 1 and 3, and no LINES."
+  old old-end new new-end lines)
 
 (cl-defstruct (gemini-companion-hunk-counts
                (:noinline t)
@@ -46,13 +48,13 @@ ADDED and REMOVED are numbers of lines, without those of excluded hunks."
 
 ;;;; Hunks
 
-(defun gemini-companion-hunk-old-end (hunk)
-  "Return the number of the line after those of HUNK in the first text."
-  (+ (gemini-companion-hunk-old hunk) (gemini-companion-hunk-old-count hunk)))
+(defun gemini-companion-hunk-old-count (hunk)
+  "Return the number of lines of HUNK in the first text."
+  (- (gemini-companion-hunk-old-end hunk) (gemini-companion-hunk-old hunk)))
 
-(defun gemini-companion-hunk-new-end (hunk)
-  "Return the number of the line after those of HUNK in the second text."
-  (+ (gemini-companion-hunk-new hunk) (gemini-companion-hunk-new-count hunk)))
+(defun gemini-companion-hunk-new-count (hunk)
+  "Return the number of lines of HUNK in the second text."
+  (- (gemini-companion-hunk-new-end hunk) (gemini-companion-hunk-new hunk)))
 
 (defun gemini-companion-hunk-touch-p (beg-a end-a beg-b end-b)
   "Return non-nil if the lines BEG-A to END-A touch the lines BEG-B to END-B.
@@ -62,19 +64,13 @@ empty range touches a range that contains it or begins or ends there."
       (and (<= beg-a end-b) (<= beg-b end-a))
     (and (< beg-a end-b) (< beg-b end-a))))
 
-(defun gemini-companion-hunk-compare (old new)
-  "Return the hunks between the texts OLD and NEW, in order.
-Signal `gemini-companion-text-not-compared' if diff fails."
-  (mapcar (apply-partially #'apply #'gemini-companion-hunk-make)
-          (gemini-companion-text-diff (list old new))))
-
-(defun gemini-companion-hunk-line (line)
-  "Return the position where LINE, from 1, of the current buffer begins."
+(defun gemini-companion-hunk-position (index)
+  "Return the position of the line with INDEX, from 0, of the current buffer."
   (save-excursion
     (save-restriction
       (widen)
       (goto-char (point-min))
-      (forward-line (1- line))
+      (forward-line index)
       (point))))
 
 (defun gemini-companion-hunk-count (hunks excluded)
@@ -91,7 +87,7 @@ EXCLUDED are the excluded ones of HUNKS.  Both lists are in order of lines."
                  (gemini-companion-hunk-old-count hunk))))
     counts))
 
-(defun gemini-companion-hunk-lines (added removed)
+(defun gemini-companion-hunk-amount (added removed)
   "Return a text for the numbers of ADDED and REMOVED lines: \"+3 -1\"."
   (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
 
@@ -105,6 +101,183 @@ LINES is a number, or a cons (FIRST . LAST), which may be one line."
     (`(,first . ,last)
      (format "%d-%d" first last))))
 
+;;;; Comparison
+
+(defconst gemini-companion-hunk--most-cells 40000
+  "Greatest number of pairs of lines that are compared without the program diff.")
+
+(defun gemini-companion-hunk--align (old new)
+  "Return a longest common subsequence of OLD and NEW, two vectors of lines.
+The value is a list of (OLD-INDEX . NEW-INDEX) in order."
+  (let* ((rows (length old))
+         (columns (length new))
+         (width (1+ columns))
+         ;; Cell (I, J) is the number of pairs among the lines from I and J.
+         (cells (make-vector (* (1+ rows) width) 0))
+         (pairs nil)
+         (i 0)
+         (j 0))
+    (cl-loop
+     for i downfrom (1- rows) to 0
+     for line = (aref old i)
+     do (cl-loop
+         for j downfrom (1- columns) to 0
+         for cell = (+ (* i width) j)
+         do (aset cells cell
+                  (max (aref cells (+ cell width))
+                       (aref cells (1+ cell))
+                       (if (string= line (aref new j))
+                           (1+ (aref cells (+ cell width 1)))
+                         0)))))
+    (while (and (< i rows) (< j columns))
+      (let ((cell (+ (* i width) j)))
+        (cond ((= (aref cells cell) (aref cells (+ cell width)))
+               (cl-incf i))
+              ((= (aref cells cell) (aref cells (1+ cell)))
+               (cl-incf j))
+              (t
+               (push (cons i j) pairs)
+               (cl-incf i)
+               (cl-incf j)))))
+    (nreverse pairs)))
+
+(defun gemini-companion-hunk--between (pairs old-length new-length)
+  "Return the ranges between PAIRS of equal lines, a list in order.
+OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts.  The value
+is as for `gemini-companion-text-diff'."
+  (let ((i 0)
+        (j 0)
+        (ranges nil))
+    (pcase-dolist (`(,old . ,new)
+                   (append pairs (list (cons old-length new-length))))
+      (unless (and (= i old) (= j new))
+        (push (list i old j new) ranges))
+      (setq i (1+ old)
+            j (1+ new)))
+    (nreverse ranges)))
+
+(defun gemini-companion-hunk--of-ranges (ranges lines from new-from)
+  "Return the hunks of RANGES, whose first text has LINES, a vector.
+FROM and NEW-FROM lines precede the two texts.  RANGES are as for
+`gemini-companion-text-diff'."
+  (mapcar (pcase-lambda (`(,old ,old-end ,new ,new-end))
+            (gemini-companion-hunk-make
+             (+ from old) (+ from old-end) (+ new-from new) (+ new-from new-end)
+             (append (substring lines old old-end) nil)))
+          ranges))
+
+(defun gemini-companion-hunk-compare-lines (old new &optional from to new-from new-to)
+  "Return the hunks between OLD and NEW, two vectors of lines, in order.
+At least one common line is between two of them.  With FROM to NEW-TO, compare
+the lines of OLD from FROM to TO, exclusive, with those of NEW from NEW-FROM to
+NEW-TO.  Signal `gemini-companion-text-not-compared' if diff fails."
+  (let ((from (or from 0))
+        (to (or to (length old)))
+        (new-from (or new-from 0))
+        (new-to (or new-to (length new))))
+    (while (and (< from to) (< new-from new-to)
+                (string= (aref old from) (aref new new-from)))
+      (setq from (1+ from)
+            new-from (1+ new-from)))
+    (while (and (< from to) (< new-from new-to)
+                (string= (aref old (1- to)) (aref new (1- new-to))))
+      (setq to (1- to)
+            new-to (1- new-to)))
+    (setq old (substring old from to)
+          new (substring new new-from new-to))
+    (gemini-companion-hunk--of-ranges
+     (if (<= (* (length old) (length new)) gemini-companion-hunk--most-cells)
+         (gemini-companion-hunk--between (gemini-companion-hunk--align old new)
+                                         (length old) (length new))
+       (gemini-companion-text-diff
+        (mapcar (lambda (lines) (mapconcat #'identity lines "")) (list old new))))
+     old from new-from)))
+
+(defun gemini-companion-hunk-split (text)
+  "Return the lines of TEXT, a vector of strings with their newlines."
+  (let ((lines nil)
+        (from 0)
+        (to nil))
+    (while (setq to (string-search "\n" text from))
+      (push (substring text from (1+ to)) lines)
+      (setq from (1+ to)))
+    (when (< from (length text))
+      (push (substring text from) lines))
+    (vconcat (nreverse lines))))
+
+(defun gemini-companion-hunk--common (old new)
+  "Return the lengths of the common lines at both ends of the buffers OLD and NEW.
+The value is a cons (HEAD . TAIL) of numbers of characters.  Both buffers are
+widened."
+  (let* ((case-fold-search nil)
+         (shorter (min (buffer-size old) (buffer-size new)))
+         (differs (compare-buffer-substrings old nil nil new nil nil))
+         (new-end (1+ (buffer-size new)))
+         (size 65536)
+         (tail 0))
+    (with-current-buffer old
+      (save-excursion
+        (goto-char (if (zerop differs) (1+ shorter) (abs differs)))
+        (forward-line 0)
+        (let ((head (1- (point))))
+          (while (< 0 size)
+            (if (and (<= (+ head tail size) shorter)
+                     (zerop (compare-buffer-substrings
+                             old (- (point-max) tail size) (- (point-max) tail)
+                             new (- new-end tail size) (- new-end tail))))
+                (setq tail (+ tail size))
+              (setq size (/ size 2))))
+          (goto-char (- (point-max) tail))
+          (unless (and (bolp)
+                       (memq (with-current-buffer new (char-before (- new-end tail)))
+                             '(?\n nil)))
+            (forward-line 1))
+          (cons head (- (point-max) (point))))))))
+
+(defun gemini-companion-hunk-compare-buffers (old new)
+  "Return the hunks between the whole texts of the buffers OLD and NEW, in order.
+They are those that diff finds.  Signal `gemini-companion-text-not-compared' if
+diff fails."
+  (with-current-buffer old
+    (save-restriction
+      (widen)
+      (with-current-buffer new
+        (save-restriction
+          (widen)
+          (gemini-companion-hunk--compare-widened old new))))))
+
+(defun gemini-companion-hunk--compare-widened (old new)
+  "Return the hunks between the texts of the buffers OLD and NEW, both widened."
+  (pcase-let* ((`(,head . ,tail) (gemini-companion-hunk--common old new))
+               (texts (mapcar (lambda (buffer)
+                                (with-current-buffer buffer
+                                  (buffer-substring-no-properties
+                                   (1+ head) (- (point-max) tail))))
+                              (list old new)))
+               (lines (gemini-companion-hunk-split (car texts)))
+               (new-lines (gemini-companion-hunk-split (cadr texts)))
+               (from (with-current-buffer old
+                       (count-lines (point-min) (1+ head)))))
+    (gemini-companion-hunk--of-ranges
+     ;; Without a common line, diff finds one hunk.
+     (if (and (<= (* (length lines) (length new-lines))
+                  gemini-companion-hunk--most-cells)
+              (null (gemini-companion-hunk--align lines new-lines)))
+         (gemini-companion-hunk--between nil (length lines) (length new-lines))
+       (gemini-companion-text-diff texts))
+     lines from from)))
+
+(defun gemini-companion-hunk-compare (old new)
+  "Return the hunks between the texts OLD and NEW, in order.
+For an error, see `gemini-companion-hunk-compare-buffers'."
+  (let ((inhibit-modification-hooks t))
+    (with-temp-buffer
+      (insert old)
+      (let ((buffer (current-buffer)))
+        (with-temp-buffer
+          (insert new)
+          (gemini-companion-hunk-compare-buffers buffer (current-buffer)))))))
+
 ;;;; Excluded hunks
 
 (defun gemini-companion-hunk--texts (hunk original proposal)
@@ -114,8 +287,8 @@ LINES is a number, or a cons (FIRST . LAST), which may be one line."
                      (save-restriction
                        (widen)
                        (buffer-substring-no-properties
-                        (gemini-companion-hunk-line line)
-                        (gemini-companion-hunk-line end)))))))
+                        (gemini-companion-hunk-position line)
+                        (gemini-companion-hunk-position end)))))))
     (list (funcall between original (gemini-companion-hunk-old hunk)
                    (gemini-companion-hunk-old-end hunk))
           (funcall between proposal (gemini-companion-hunk-new hunk)
@@ -124,8 +297,8 @@ LINES is a number, or a cons (FIRST . LAST), which may be one line."
 (defun gemini-companion-hunk--exclude (hunk original proposal)
   "Mark the lines of HUNK of the buffer ORIGINAL in PROPOSAL as excluded."
   (with-current-buffer proposal
-    (let* ((beg (gemini-companion-hunk-line (gemini-companion-hunk-new hunk)))
-           (end (gemini-companion-hunk-line (gemini-companion-hunk-new-end hunk)))
+    (let* ((beg (gemini-companion-hunk-position (gemini-companion-hunk-new hunk)))
+           (end (gemini-companion-hunk-position (gemini-companion-hunk-new-end hunk)))
            (mark (make-overlay beg end nil (< beg end)))
            (removed (gemini-companion-hunk-old-count hunk)))
       (overlay-put mark 'gemini-companion-hunk hunk)
@@ -207,7 +380,7 @@ Then restore each excluded hunk that is not one of HUNKS as well."
 (defun gemini-companion-hunk--update (mark hunks original)
   "Record the one of HUNKS, from the buffer ORIGINAL, that MARK excludes.
 Return nil if there is no such hunk."
-  (when-let* ((hunk (cl-find (line-number-at-pos (overlay-start mark)) hunks
+  (when-let* ((hunk (cl-find (1- (line-number-at-pos (overlay-start mark))) hunks
                              :key #'gemini-companion-hunk-new))
               ((equal (overlay-get mark 'gemini-companion-texts)
                       (gemini-companion-hunk--texts hunk original

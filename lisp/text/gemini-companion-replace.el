@@ -57,16 +57,17 @@ may be missing."
   "Return the hunks between the accessible text and the buffer SOURCE."
   (unless (let ((case-fold-search nil))
             (zerop (compare-buffer-substrings nil nil nil source nil nil)))
-    (let* ((old (count-lines (point-min) (point-max)))
-           (new (with-current-buffer source
-                  (count-lines (point-min) (point-max)))))
-      (or (unless (member (list old new) `((0 ,new) (,old 0) (1 1)))
-            ;; Without the comparison, more lines are replaced, by the same text.
-            (ignore-error gemini-companion-text-not-compared
-              (gemini-companion-hunk-compare
-               (buffer-substring-no-properties (point-min) (point-max))
-               (gemini-companion-text-of-buffer source))))
-          (list (gemini-companion-hunk-make 1 old 1 new))))))
+    (condition-case nil
+        (gemini-companion-hunk-compare
+         (buffer-substring-no-properties (point-min) (point-max))
+         (gemini-companion-text-of-buffer source))
+      ;; Without the comparison, more lines are replaced, by the same text.
+      (gemini-companion-text-not-compared
+       (list (gemini-companion-hunk-make
+              0 (count-lines (point-min) (point-max))
+              0 (with-current-buffer source
+                  (count-lines (point-min) (point-max)))
+              nil))))))
 
 (defun gemini-companion-replace--lines (source hooks)
   "Replace the accessible lines that differ from the buffer SOURCE.
@@ -75,7 +76,7 @@ new lines."
   (when-let* ((hunks (gemini-companion-replace--differences source)))
     (let* ((beginning-of (lambda (line)
                            (goto-char (point-min))
-                           (forward-line (1- line))
+                           (forward-line line)
                            (point)))
            (beg (funcall beginning-of (gemini-companion-hunk-old (car hunks))))
            (end (funcall beginning-of (gemini-companion-hunk-old-end
@@ -102,7 +103,7 @@ new lines."
   "Replace the lines of each of HUNKS by the new ones in the buffer SOURCE.
 Return their positions."
   (goto-char (point-min))
-  (let ((next 1))
+  (let ((next 0))
     (mapcar (lambda (hunk)
               (forward-line (- (gemini-companion-hunk-old hunk) next))
               (setq next (gemini-companion-hunk-old-end hunk))

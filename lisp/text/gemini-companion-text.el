@@ -169,19 +169,18 @@ For the value, see `gemini-companion-text--run'; the status may be another one."
       (mapc #'delete-file files))))
 
 (defun gemini-companion-text-diff (texts)
-  "Return the numbers of the lines in which the two TEXTS differ, a list.
-Each element is a list (OLD OLD-COUNT NEW NEW-COUNT): the first line, from
-1, and the number of lines, in each text.  If a count is 0, the line is the
-next one.  Signal `gemini-companion-text-not-compared' if diff fails.
-`gemini-companion-hunk-compare' makes hunks of it."
-  (or (gemini-companion-text--numbers
+  "Return the ranges of lines in which the two TEXTS differ, a list.
+Each element is a list (OLD OLD-END NEW NEW-END): the indices, from 0, of the
+first line and of the next line after the range, in each text.  Signal
+`gemini-companion-text-not-compared' if diff fails."
+  (or (gemini-companion-text--ranges
        (nth 1 (gemini-companion-text--run texts diff-command "-U0")))
       ;; A text in one file must not count as the other one without a proof.
       (unless (apply #'string= (mapcar #'string-to-multibyte texts))
         (gemini-companion-text--not-compared diff-command "no hunks"))))
 
-(defun gemini-companion-text--numbers (output)
-  "Return the numbers of lines in OUTPUT, of diff with the option -U0.
+(defun gemini-companion-text--ranges (output)
+  "Return the ranges of lines in OUTPUT, of diff with the option -U0.
 The value is that of `gemini-companion-text-diff'."
   (cl-loop
    with numbers = "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
@@ -193,9 +192,11 @@ The value is that of `gemini-companion-text-diff'."
    for (old old-count new new-count)
    = (mapcar (lambda (n) (string-to-number (or (match-string n output) "1")))
              '(1 2 3 4))
-   ;; Where the count is 0, diff names the line before.
-   collect (list (if (zerop old-count) (1+ old) old) old-count
-                 (if (zerop new-count) (1+ new) new) new-count)))
+   ;; Numbers begin at 1; where the count is 0, diff names the line before.
+   collect (cl-flet ((range (number count)
+                       (let ((start (if (zerop count) number (1- number))))
+                         (list start (+ start count)))))
+             (append (range old old-count) (range new new-count)))))
 
 (defun gemini-companion-text-unified (old new)
   "Return the unified diff from the text OLD to NEW, without file names.

@@ -37,9 +37,9 @@ LINES = """
                       (if (and (not (memq n others))
                                (seq-some
                                 (lambda (change)
-                                  (<= (gemini-companion-lines-change-start change)
+                                  (<= (gemini-companion-hunk-new change)
                                       n
-                                      (1- (gemini-companion-lines-change-end change))))
+                                      (1- (gemini-companion-hunk-new-end change))))
                                 (gemini-companion-changes-file-known record)))
                           1 0)))
               (gemini-companion-lines-split

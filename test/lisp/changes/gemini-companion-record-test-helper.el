@@ -398,7 +398,7 @@ CHANGE is nil for a decision on an edit, whose hunks share changes with others."
 (defun gemini-companion-record-test--parts (changes)
   "Return the lines and hunks of CHANGES: their positions may be others."
   (mapcar (lambda (change)
-            (cons (gemini-companion-lines-change-lines change)
+            (cons (gemini-companion-hunk-lines change)
                   (gemini-companion-record-change-hunks change)))
           changes))
 
@@ -584,11 +584,11 @@ Its lines are not followed."
 SEQ are the items of the text NOW, and TRUTH has their marks."
   (let ((covered nil))
     (dolist (change changes)
-      (let* ((start (gemini-companion-lines-change-start change))
-             (end (gemini-companion-lines-change-end change))
+      (let* ((start (gemini-companion-hunk-new change))
+             (end (gemini-companion-hunk-new-end change))
              (here (append (seq-subseq seq start end)
                            (gemini-companion-record-test--found
-                            (vconcat (gemini-companion-lines-change-lines change)))))
+                            (vconcat (gemini-companion-hunk-lines change)))))
              (own (seq-intersection here differ #'eq)))
         (setq covered (append own covered))
         (unless (seq-set-equal-p

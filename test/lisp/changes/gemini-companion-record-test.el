@@ -37,9 +37,9 @@ what became of hunks there; `without' returns the text without hunks."
           (look (text) (gemini-companion-record-look lines (vector-of text)))
           (left (text)
             (mapcar (lambda (change)
-                      (list (gemini-companion-lines-change-start change)
-                            (gemini-companion-lines-change-end change)
-                            (words (gemini-companion-lines-change-lines change))
+                      (list (gemini-companion-hunk-new change)
+                            (gemini-companion-hunk-new-end change)
+                            (words (gemini-companion-hunk-lines change))
                             (gemini-companion-record-change-edits change)))
                     (gemini-companion-record-changes (look text))))
           (states (text hunks)
@@ -166,9 +166,9 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal '((kept 0 1 ("a\n") nil) (undone 2 3 ("c\n") ("C\n")))
                      (mapcar (lambda (change)
                                (list (gemini-companion-record-decided-state change)
-                                     (gemini-companion-lines-change-start change)
-                                     (gemini-companion-lines-change-end change)
-                                     (gemini-companion-lines-change-lines change)
+                                     (gemini-companion-hunk-new change)
+                                     (gemini-companion-hunk-new-end change)
+                                     (gemini-companion-hunk-lines change)
                                      (gemini-companion-record-decided-with change)))
                              (gemini-companion-record-decided (look "A b c"))))))))
 
@@ -271,9 +271,9 @@ what became of hunks there; `without' returns the text without hunks."
          (made (gemini-companion-record-write before 'one before written))
          (look (gemini-companion-record-look (car made) ["  a\n" "  B\n" "  c\n"]))
          (change (car (gemini-companion-record-changes look))))
-    (should (equal '(1 2 ("b\n")) (list (gemini-companion-lines-change-start change)
-                                        (gemini-companion-lines-change-end change)
-                                        (gemini-companion-lines-change-lines change))))
+    (should (equal '(1 2 ("b\n")) (list (gemini-companion-hunk-new change)
+                                        (gemini-companion-hunk-new-end change)
+                                        (gemini-companion-hunk-lines change))))
     (should-not (gemini-companion-record-of-others look))))
 
 ;; All of it was taken for another text, with nothing left.
@@ -314,7 +314,7 @@ what became of hunks there; `without' returns the text without hunks."
   (let* ((made (gemini-companion-record-write ["a\n" "b"] 'one ["a\n" "b"] ["a\n" "b\n"]))
          (look (gemini-companion-record-look (car made) ["a\n" "b\n"]))
          (change (car (gemini-companion-record-changes look))))
-    (should (equal '("b") (gemini-companion-lines-change-lines change)))
+    (should (equal '("b") (gemini-companion-hunk-lines change)))
     (should (equal ["a\n" "b"]
                    (gemini-companion-lines-without
                     (gemini-companion-record-without look (cdr made)) ["a\n" "b\n"])))))

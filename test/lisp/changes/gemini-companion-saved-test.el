@@ -465,9 +465,9 @@ The files of changes are below the directory ours."
                           (let ((record (gemini-companion-changes-of-file
                                          (file-truename "a"))))
                             (mapcar (lambda (change)
-                                      (list (gemini-companion-lines-change-start change)
-                                            (gemini-companion-lines-change-end change)
-                                            (gemini-companion-lines-change-lines change)))
+                                      (list (gemini-companion-hunk-new change)
+                                            (gemini-companion-hunk-new-end change)
+                                            (gemini-companion-hunk-lines change)))
                                     (and record
                                          (gemini-companion-changes-update record))))))
                  (before (funcall known)))
@@ -529,8 +529,8 @@ the name of the file, the lines that are marked there, and its text."
           (lines (gemini-companion-changes-seen-lines
                   (gemini-companion-changes-seen record nil))))
       (seq-mapcat (lambda (change)
-                    (append (substring lines (gemini-companion-lines-change-start change)
-                                       (gemini-companion-lines-change-end change))
+                    (append (substring lines (gemini-companion-hunk-new change)
+                                       (gemini-companion-hunk-new-end change))
                             nil))
                   changes))))
 

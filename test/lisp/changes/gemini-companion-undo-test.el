@@ -482,10 +482,10 @@ The last newline is that of the side that has changed it."
   (let ((before (split-string before "^" t))
         (after (split-string after "^" t)))
     (apply #'concat
-           (append (seq-take after (1- (gemini-companion-hunk-new hunk)))
-                   (seq-take (nthcdr (1- (gemini-companion-hunk-old hunk)) before)
-                             (gemini-companion-hunk-old-count hunk))
-                   (nthcdr (1- (gemini-companion-hunk-new-end hunk)) after)))))
+           (append (seq-take after (gemini-companion-hunk-new hunk))
+                   (seq-subseq before (gemini-companion-hunk-old hunk)
+                               (gemini-companion-hunk-old-end hunk))
+                   (nthcdr (gemini-companion-hunk-new-end hunk) after)))))
 
 (defun gemini-companion-undo-test-type ()
   "Edit some lines of the current buffer as a user does."

@@ -400,7 +400,7 @@
                    '((1)
                      (3 "Undo this change" "Keep this change" "Show what was before")))
       (let ((menu (make-sparse-keymap))
-            (click `(mouse-3 (,(selected-window) ,(gemini-companion-hunk-line line)
+            (click `(mouse-3 (,(selected-window) ,(gemini-companion-hunk-position (1- line))
                               (0 . 0) 0))))
         (should (memq #'gemini-companion-walk-context-menu context-menu-functions))
         (gemini-companion-walk-context-menu menu click)
@@ -417,7 +417,7 @@
 (ert-deftest gemini-companion-walk-shows-what-was-before-at-a-click ()
   (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n6\n7\n8\n9\n"
     (gemini-companion-test-marked "a")
-    (let* ((place (gemini-companion-hunk-line 3))
+    (let* ((place (gemini-companion-hunk-position 2))
            (click `(mouse-1 (,(selected-window) ,place (0 . 0) 0))))
       (dolist (area '(right-fringe right-margin))
         (funcall (lookup-key (get-char-property place 'keymap)

@@ -11,7 +11,8 @@
   (gemini-companion-edit-test-with-bytes "gemini" "caf\351\n2\nd\351j\340\n4\n"
     (let ((edit (funcall propose "caf\uFFFD\ntwo\nd\uFFFDj\uFFFD\n4\n"))
           asked)
-      (should (equal (list (gemini-companion-hunk-make 1 3 1 3))
+      (should (equal (list (gemini-companion-hunk-make
+                            0 3 0 3 '("café\n" "2\n" "déjà\n")))
                      (gemini-companion-edit-hunks edit)))
       (should (equal "café\n2\ndéjà\n4\n"
                      (gemini-companion-test-text

@@ -17,10 +17,11 @@
 ;;;; Opening
 
 (ert-deftest gemini-companion-proposal-that-cannot-be-compared-is-not-opened ()
-  (gemini-companion-edit-test-with '(("a" "old\n"))
+  (gemini-companion-edit-test-with '(("a" "old\nsame\nold\n"))
     (let ((buffers (buffer-list)))
       (gemini-companion-text-test-where-diff-fails
-        (let ((problem (should-error (gemini-companion-test-open "a" "new\n"))))
+        (let ((problem (should-error (gemini-companion-test-open
+                                      "a" "new\nsame\nnew\n"))))
           ;; The server adds to it: answer in the terminal of the CLI.
           (should (string-match-p reason (error-message-string problem))))
         (should-not (gemini-companion-edits))
@@ -29,8 +30,8 @@
     (should (gemini-companion-test-open "a" "new\n"))))
 
 (ert-deftest gemini-companion-proposal-is-not-accepted-unless-it-can-be-compared ()
-  (gemini-companion-edit-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-test-open "a" "new\n")))
+  (gemini-companion-edit-test-with '(("a" "old\nsame\n"))
+    (let ((diff (gemini-companion-test-open "a" "new\nsame\n")))
       (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
         (goto-char (point-max))
         (insert "mine\n"))
@@ -39,7 +40,7 @@
                       :type 'gemini-companion-text-not-compared))
       (should-not outcomes)
       (gemini-companion-edit-accept diff)
-      (should (equal '((1 accepted "new\nmine\n")) outcomes)))))
+      (should (equal '((1 accepted "new\nsame\nmine\n")) outcomes)))))
 
 ;;;; Answers
 

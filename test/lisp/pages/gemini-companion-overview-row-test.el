@@ -111,7 +111,7 @@
                      (sort (mapcar (pcase-lambda (`(,record . ,changes))
                                      (cons (file-name-nondirectory
                                             (gemini-companion-changes-file-name record))
-                                           (mapcar #'gemini-companion-lines-change-start
+                                           (mapcar #'gemini-companion-hunk-new
                                                    changes)))
                                    groups)
                            (lambda (a b) (string< (car a) (car b)))))))))
@@ -163,22 +163,22 @@ RECORDS are those of all files."
       (dolist (state '(kept undone))
         (let ((end 0))
           (dolist (one (seq-sort-by
-                        #'gemini-companion-lines-change-start #'<
+                        #'gemini-companion-hunk-new #'<
                         (seq-filter
                          (lambda (one)
                            (eq state (gemini-companion-record-decided-state one)))
                          (seq-mapcat #'gemini-companion-overview-row-decided files))))
-            (should (<= end (gemini-companion-lines-change-start one)))
-            (setq end (gemini-companion-lines-change-end one)))))
+            (should (<= end (gemini-companion-hunk-new one)))
+            (setq end (gemini-companion-hunk-new-end one)))))
       ;; What is drawn in one diff does not overlap.
       (dolist (file files)
         (let ((end 0))
           (dolist (one (seq-sort-by
-                        #'gemini-companion-lines-change-start #'<
+                        #'gemini-companion-hunk-new #'<
                         (append (gemini-companion-overview-row-left file)
                                 (gemini-companion-overview-row-decided file))))
-            (should (<= end (gemini-companion-lines-change-start one)))
-            (setq end (gemini-companion-lines-change-end one))))))))
+            (should (<= end (gemini-companion-hunk-new one)))
+            (setq end (gemini-companion-hunk-new-end one))))))))
 
 (defun gemini-companion-overview-row-test-same-p (some others)
   "Return non-nil if the changes SOME are OTHERS, in any order."

@@ -79,9 +79,9 @@ The value is a list of both."
                   (gemini-companion-changes-update record)
                   (list (gemini-companion-changes-path record)
                         (mapcar (lambda (change)
-                                  (list (gemini-companion-lines-change-start change)
-                                        (gemini-companion-lines-change-end change)
-                                        (gemini-companion-lines-change-lines change)
+                                  (list (gemini-companion-hunk-new change)
+                                        (gemini-companion-hunk-new-end change)
+                                        (gemini-companion-hunk-lines change)
                                         (length (gemini-companion-record-change-edits
                                                  change))))
                                 (gemini-companion-changes-file-known record))

@@ -1095,7 +1095,7 @@ since when a CLI waits: the name is longer."
           (save-current-buffer
             (funcall visit))
           (should (equal (with-current-buffer file
-                           (list 1 (gemini-companion-hunk-line 10)))
+                           (list 1 (gemini-companion-hunk-position 9)))
                          (sort (mapcar #'window-point (list first second)) #'<))))))))
 
 (ert-deftest gemini-companion-overview-has-an-index-and-next-error ()

@@ -138,8 +138,8 @@
         (pcase-dolist (`(,line ,count) '((4 1) (1 -1)))
           (gemini-companion-review-next-hunk count)
           (should (= line (line-number-at-pos)))
-          (should (= line (gemini-companion-hunk-old
-                           (gemini-companion-review--update-hunk)))))))
+          (should (= line (1+ (gemini-companion-hunk-old
+                               (gemini-companion-review--update-hunk))))))))
     (with-selected-window (get-buffer-window "*gemini proposal: a*")
       (gemini-companion-review-next-hunk)
       (gemini-companion-review-toggle-hunk)

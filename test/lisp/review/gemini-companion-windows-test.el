@@ -166,7 +166,7 @@
     (_
      (switch-to-buffer (car (ensure-list layout)))
      (when (equal "a" (buffer-name))
-       (goto-char (gemini-companion-hunk-line 23))
+       (goto-char (gemini-companion-hunk-position 22))
        (recenter 3))
      (set-window-dedicated-p nil (consp layout)))))
 

@@ -6,9 +6,50 @@
 
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-text)
 (require 'gemini-companion-text-test-helper)
+
+;;;; Comparison
+
+(ert-deftest gemini-companion-hunk-compares-many-lines-as-few ()
+  :tags '(pure)
+  (let ((old (vconcat (mapcar (apply-partially #'format "%d\n")
+                              (number-sequence 1 1000)))))
+    (pcase-dolist (`(,changed . ,regions)
+                   '(((3 . "x\n")) ((3 . "x\n") (900 . "y\n") (999 . "z"))))
+      (let ((new (copy-sequence old)))
+        (aset new (car changed) (cdr changed))
+        (pcase-dolist (`(,i . ,line) regions)
+          (aset new i line))
+        (should (equal (mapcar (pcase-lambda (`(,i . ,_)) (list i (1+ i) i (1+ i)))
+                               (cons changed regions))
+                       (mapcar (lambda (hunk)
+                                 (list (gemini-companion-hunk-old hunk)
+                                       (gemini-companion-hunk-old-end hunk)
+                                       (gemini-companion-hunk-new hunk)
+                                       (gemini-companion-hunk-new-end hunk)))
+                               (gemini-companion-hunk-compare-lines old new))))))))
+
+(ert-deftest gemini-companion-hunk-compares-as-diff-does ()
+  :tags '(pure)
+  (gemini-companion-text-test-at-random 200
+    (pcase-let* ((texts (gemini-companion-text-test-random-texts 2))
+                 (around (car (gemini-companion-text-test-random-texts 1)))
+                 (texts (mapcar (lambda (text) (concat around text around)) texts)))
+      (ert-info ((format "%S" texts))
+        (should (equal (gemini-companion-text-diff texts)
+                       (mapcar (lambda (hunk)
+                                 (list (gemini-companion-hunk-old hunk)
+                                       (gemini-companion-hunk-old-end hunk)
+                                       (gemini-companion-hunk-new hunk)
+                                       (gemini-companion-hunk-new-end hunk)))
+                               (apply #'gemini-companion-hunk-compare texts))))
+        (should (equal (vconcat (split-string (car texts) "^" t))
+                       (gemini-companion-lines-without
+                        (apply #'gemini-companion-hunk-compare texts)
+                        (vconcat (split-string (cadr texts) "^" t)))))))))
 
 ;;;; The model
 
@@ -68,23 +109,22 @@ Drop those that do not consist of whole lines as before."
     (setq gemini-companion-hunk-test-text text
           gemini-companion-hunk-test-marks marks)))
 
-(defun gemini-companion-hunk-test-lines (text line count)
-  "Return where COUNT lines of TEXT from LINE on begin, and these lines."
+(defun gemini-companion-hunk-test-lines (text from to)
+  "Return where the lines of TEXT from FROM to TO begin, and these lines."
   (with-temp-buffer
     (insert text)
-    (let ((beg (gemini-companion-hunk-line line)))
+    (let ((beg (gemini-companion-hunk-position from)))
       (list (1- beg)
-            (buffer-substring beg (gemini-companion-hunk-line
-                                   (+ line count)))))))
+            (buffer-substring beg (gemini-companion-hunk-position to))))))
 
 (defun gemini-companion-hunk-test-mark (hunk original)
   "Return a mark of HUNK in the model, where the file is ORIGINAL."
   (append (gemini-companion-hunk-test-lines gemini-companion-hunk-test-text
                                             (gemini-companion-hunk-new hunk)
-                                            (gemini-companion-hunk-new-count hunk))
+                                            (gemini-companion-hunk-new-end hunk))
           (cdr (gemini-companion-hunk-test-lines
                 original (gemini-companion-hunk-old hunk)
-                (gemini-companion-hunk-old-count hunk)))))
+                (gemini-companion-hunk-old-end hunk)))))
 
 (defun gemini-companion-hunk-test-compared (hunks original)
   "Keep only those in the model that are among HUNKS of ORIGINAL."
@@ -256,9 +296,9 @@ One hunk must change, the one at point."
               (gemini-companion-hunk-test-check diff))))))))
 
 (ert-deftest gemini-companion-hunk-excluded-ones-count-without-their-lines ()
-  (let* ((hunks (list (gemini-companion-hunk-make 1 1 1 2)
-                      (gemini-companion-hunk-make 4 0 5 3)
-                      (gemini-companion-hunk-make 6 2 10 0)))
+  (let* ((hunks (list (gemini-companion-hunk-make 0 1 0 2 '("a\n"))
+                      (gemini-companion-hunk-make 3 3 4 7 nil)
+                      (gemini-companion-hunk-make 5 7 9 9 '("b\n" "c\n"))))
          (counts (gemini-companion-hunk-count hunks (list (nth 1 hunks)))))
     (should (= 3 (gemini-companion-hunk-counts-hunks counts)))
     (should (= 1 (gemini-companion-hunk-counts-excluded counts)))

@@ -18,23 +18,4 @@
   ;; A line without a newline has got one behind it.
   (should (equal "a\nb\n" (gemini-companion-lines-join ["a" "b\n"]))))
 
-(ert-deftest gemini-companion-lines-compares-many-lines-as-few ()
-  :tags '(pure)
-  (let ((old (vconcat (mapcar (apply-partially #'format "%d\n")
-                              (number-sequence 1 1000)))))
-    (pcase-dolist (`(,changed . ,regions)
-                   '(((3 . "x\n")) ((3 . "x\n") (900 . "y\n") (999 . "z"))))
-      (let ((new (copy-sequence old)))
-        (aset new (car changed) (cdr changed))
-        (pcase-dolist (`(,i . ,line) regions)
-          (aset new i line))
-        (should (equal (mapcar (pcase-lambda (`(,i . ,_)) (list i (1+ i) i (1+ i)))
-                               (cons changed regions))
-                       (mapcar (lambda (region)
-                                 (list (gemini-companion-lines-region-old region)
-                                       (gemini-companion-lines-region-old-end region)
-                                       (gemini-companion-lines-region-new region)
-                                       (gemini-companion-lines-region-new-end region)))
-                               (gemini-companion-lines-compare old new))))))))
-
 ;;; gemini-companion-lines-test.el ends here

@@ -42,7 +42,7 @@
       (dolist (compare (list (lambda ()
                                (gemini-companion-text-diff (list old new)))
                              (lambda ()
-                               (gemini-companion-lines-compare
+                               (gemini-companion-hunk-compare-lines
                                 (gemini-companion-lines-split old)
                                 (gemini-companion-lines-split new)))
                              (lambda () (gemini-companion-hunk-compare old new))))
@@ -63,10 +63,10 @@
            (lines (mapcar (lambda (text) (split-string text "^" t)) texts))
            (new (car lines)))
       (ert-info ((format "%S" texts))
-        (pcase-dolist (`(,old ,old-count ,line ,count) (reverse hunks))
-          (setq new (append (seq-take new (1- old))
-                            (seq-take (nthcdr (1- line) (cadr lines)) count)
-                            (nthcdr (+ -1 old old-count) new))))
+        (pcase-dolist (`(,old ,old-end ,from ,to) (reverse hunks))
+          (setq new (append (seq-take new old)
+                            (seq-subseq (cadr lines) from to)
+                            (nthcdr old-end new))))
         (should (equal (cadr texts) (string-join new)))
         (should (eq (null hunks) (apply #'equal texts)))))))
 
