@@ -72,8 +72,9 @@ in the terminal of the CLI."
                                                        proposal))
       (add-hook 'after-change-functions #'gemini-companion-edit-hunks-edited nil t))
     (gemini-companion-file-state-end-others edit)
-    (gemini-companion-edit-texts-read edit)
-    (gemini-companion-proposal--compare edit)
+    (gemini-companion-garbage-later
+      (gemini-companion-edit-texts-read edit)
+      (gemini-companion-proposal--compare edit))
     (setf (gemini-companion-edit-watch edit)
           (gemini-companion-watch-start
            file
