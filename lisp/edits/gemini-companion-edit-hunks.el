@@ -43,7 +43,7 @@ or cannot be compared."
                  (gemini-companion-edit-compared edit)
                  (gemini-companion-edit-texts-state edit))
            (when (gemini-companion-edit-open-p edit)
-             (gemini-companion-edit-hunks--restore edit hunks old))))))
+             (gemini-companion-edit-hunks--restore edit hunks))))))
     (gemini-companion-edit-known-hunks edit)))
 
 (defun gemini-companion-edit-hunks-update (edit)
@@ -184,15 +184,14 @@ excluded now.  Ask before excluding the last one."
       (gemini-companion-edit-open-or-error edit)
       (unless sure
         (user-error "Hunk not excluded")))
-    (prog1 (gemini-companion-hunk-toggle
-            hunk (gemini-companion-edit-texts-original edit) proposal)
+    (prog1 (gemini-companion-hunk-toggle hunk proposal)
       (gemini-companion-edit-notify edit 'toggled))))
 
-(defun gemini-companion-edit-hunks--restore (edit &optional hunks original)
+(defun gemini-companion-edit-hunks--restore (edit hunks)
   "Restore the excluded hunks of EDIT that were edited, and report that.
-With HUNKS of ORIGINAL, also restore those that are not among HUNKS."
+For HUNKS, see `gemini-companion-hunk-prune'."
   (let ((count (gemini-companion-hunk-prune
-                (gemini-companion-edit-proposal-buffer edit) hunks original)))
+                (gemini-companion-edit-proposal-buffer edit) hunks)))
     (when (< 0 count)
       (message
        (ngettext "An excluded hunk of %2$s has changed and was restored"
@@ -204,7 +203,7 @@ With HUNKS of ORIGINAL, also restore those that are not among HUNKS."
 (defun gemini-companion-edit-hunks-edited (&rest _)
   "Restore the excluded hunks in the current buffer that were just edited."
   (when-let* ((edit gemini-companion-edit-here))
-    (gemini-companion-edit-hunks--restore edit)
+    (gemini-companion-edit-hunks--restore edit t)
     (gemini-companion-edit-notify edit 'changed)))
 (put 'gemini-companion-edit-hunks-edited 'permanent-local-hook t)
 

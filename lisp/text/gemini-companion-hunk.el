@@ -280,30 +280,23 @@ For an error, see `gemini-companion-hunk-compare-buffers'."
 
 ;;;; Excluded hunks
 
-(defun gemini-companion-hunk--texts (hunk original proposal)
-  "Return the lines of HUNK in the buffers ORIGINAL and PROPOSAL, a list."
-  (let ((between (lambda (buffer line end)
-                   (with-current-buffer buffer
-                     (save-restriction
-                       (widen)
-                       (buffer-substring-no-properties
-                        (gemini-companion-hunk-position line)
-                        (gemini-companion-hunk-position end)))))))
-    (list (funcall between original (gemini-companion-hunk-old hunk)
-                   (gemini-companion-hunk-old-end hunk))
-          (funcall between proposal (gemini-companion-hunk-new hunk)
-                   (gemini-companion-hunk-new-end hunk)))))
+(defun gemini-companion-hunk--original (mark)
+  "Return the original text of the hunk that MARK excludes."
+  (apply #'concat (gemini-companion-hunk-lines
+                   (overlay-get mark 'gemini-companion-hunk))))
 
-(defun gemini-companion-hunk--exclude (hunk original proposal)
-  "Mark the lines of HUNK of the buffer ORIGINAL in PROPOSAL as excluded."
+(defun gemini-companion-hunk--exclude (hunk proposal)
+  "Mark the lines of HUNK in the buffer PROPOSAL as excluded."
   (with-current-buffer proposal
     (let* ((beg (gemini-companion-hunk-position (gemini-companion-hunk-new hunk)))
            (end (gemini-companion-hunk-position (gemini-companion-hunk-new-end hunk)))
            (mark (make-overlay beg end nil (< beg end)))
            (removed (gemini-companion-hunk-old-count hunk)))
       (overlay-put mark 'gemini-companion-hunk hunk)
-      (overlay-put mark 'gemini-companion-texts
-                   (gemini-companion-hunk--texts hunk original proposal))
+      (overlay-put mark 'gemini-companion-text
+                   (save-restriction
+                     (widen)
+                     (buffer-substring-no-properties beg end)))
       (overlay-put mark 'face '(gemini-companion-excluded-text shadow))
       (overlay-put mark 'line-prefix "x")
       (overlay-put mark 'wrap-prefix " ")
@@ -317,15 +310,15 @@ For an error, see `gemini-companion-hunk-compare-buffers'."
                               removed)
                       'face 'shadow))))))
 
-(defun gemini-companion-hunk-toggle (hunk original proposal)
-  "Exclude HUNK of the buffer ORIGINAL from PROPOSAL, or restore it.
+(defun gemini-companion-hunk-toggle (hunk proposal)
+  "Exclude HUNK from the buffer PROPOSAL, or restore it.
 Return non-nil if it is excluded now."
   (if-let* ((mark (seq-find
                    (lambda (mark)
                      (equal hunk (overlay-get mark 'gemini-companion-hunk)))
                    (gemini-companion-hunk-marks proposal))))
       (ignore (delete-overlay mark))
-    (gemini-companion-hunk--exclude hunk original proposal)
+    (gemini-companion-hunk--exclude hunk proposal)
     t))
 
 (defun gemini-companion-hunk-marks (proposal)
@@ -348,43 +341,45 @@ Return non-nil if it is excluded now."
 (defun gemini-companion-hunk--valid-p (mark)
   "Return non-nil if MARK still has its lines, and these only.
 The buffer of MARK is current, and widened."
-  (pcase-let ((`(,original ,proposed)
-               (overlay-get mark 'gemini-companion-texts))
-              (beg (overlay-start mark))
-              (end (overlay-end mark)))
-    (and (string= (buffer-substring-no-properties beg end) proposed)
+  (let ((beg (overlay-start mark))
+        (end (overlay-end mark)))
+    (and (string= (buffer-substring-no-properties beg end)
+                  (overlay-get mark 'gemini-companion-text))
          (memq (char-before beg) '(?\n nil))
          (or (= end (point-max))
              (and (memq (char-before end) '(?\n nil))
                   ;; A text without a newline at its end would be joined with the
                   ;; next line.
-                  (string-match-p "\\(?:\\`\\|\n\\)\\'" original))))))
+                  (string-match-p "\\(?:\\`\\|\n\\)\\'"
+                                  (gemini-companion-hunk--original mark)))))))
 
-(defun gemini-companion-hunk-prune (proposal hunks original)
+(defun gemini-companion-hunk-prune (proposal hunks)
   "Restore the excluded hunks of PROPOSAL that were edited; return their number.
-If ORIGINAL is non-nil, HUNKS are the hunks between ORIGINAL and PROPOSAL.
-Then restore each excluded hunk that is not one of HUNKS as well."
+HUNKS are those of a new comparison, and then restore each excluded hunk that is
+not one of them as well; or t if the texts were not compared again."
   (with-current-buffer proposal
     (save-restriction
       (widen)
       (let ((restored (seq-remove
                        (lambda (mark)
                          (and (gemini-companion-hunk--valid-p mark)
-                              (or (null original)
-                                  (gemini-companion-hunk--update
-                                   mark hunks original))))
+                              (or (eq t hunks)
+                                  (gemini-companion-hunk--update mark hunks))))
                        (gemini-companion-hunk--all-marks))))
         (mapc #'delete-overlay restored)
         (length restored)))))
 
-(defun gemini-companion-hunk--update (mark hunks original)
-  "Record the one of HUNKS, from the buffer ORIGINAL, that MARK excludes.
+(defun gemini-companion-hunk--update (mark hunks)
+  "Record the one of HUNKS that MARK, which is valid, excludes.
 Return nil if there is no such hunk."
   (when-let* ((hunk (cl-find (1- (line-number-at-pos (overlay-start mark))) hunks
                              :key #'gemini-companion-hunk-new))
-              ((equal (overlay-get mark 'gemini-companion-texts)
-                      (gemini-companion-hunk--texts hunk original
-                                                    (current-buffer)))))
+              ((= (overlay-end mark)
+                  (gemini-companion-hunk-position
+                   (gemini-companion-hunk-new-end hunk))))
+              ((equal (gemini-companion-hunk-lines hunk)
+                      (gemini-companion-hunk-lines
+                       (overlay-get mark 'gemini-companion-hunk)))))
     (overlay-put mark 'gemini-companion-hunk hunk)))
 
 (defun gemini-companion-hunk-excluded (proposal)
@@ -402,7 +397,7 @@ The original lines replace each of them."
                          (prog1 (concat
                                  (substring text position
                                             (1- (overlay-start mark)))
-                                 (car (overlay-get mark 'gemini-companion-texts)))
+                                 (gemini-companion-hunk--original mark))
                            (setq position (1- (overlay-end mark)))))
                        (gemini-companion-hunk-marks proposal) "")
             (substring text position))))
