@@ -530,15 +530,12 @@ The CLI reports BEFORE and AFTER, and the file has the text NOW.  If the report
 has plain line ends and no byte order mark, but the file does not, the CLI has
 preserved those of the file.  Then give each line of BEFORE the end that it has
 in NOW, or if it was removed, the end of the line at its position."
-  (let ((old (gemini-companion-lines-split before))
-        (new (gemini-companion-lines-split now)))
-    (if (and (not (equal after now))
-             (equal before (gemini-companion-text-normalized before))
-             (equal new (gemini-companion-lines-split after)))
-        (gemini-companion-lines-undo-in-text
-         (gemini-companion-hunk-compare-lines old new)
-         now)
-      before)))
+  (if (and (not (equal after now))
+           (equal before (gemini-companion-text-normalized before))
+           (equal (gemini-companion-lines-split now)
+                  (gemini-companion-lines-split after)))
+      (gemini-companion-lines-fit before now)
+    before))
 
 (provide 'gemini-companion-file-state)
 ;;; gemini-companion-file-state.el ends here

@@ -15,7 +15,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-revert)
@@ -190,18 +189,6 @@ After the awaited write, two checks remain, since a CLI may write in two steps."
 
 ;;;; The accepted text
 
-(defun gemini-companion-written--fitted (text now)
-  "Return TEXT with the byte order mark and the line ends of the text NOW.
-If these are mixed, each line of NOW that TEXT has keeps its own, and another
-line has that of the line that it replaces, or else of the line before it."
-  (if (not (and (string-search "\r\n" now)
-                (string-match-p "\\(?:\\`\\|[^\r]\\)\n" now)))
-      (gemini-companion-text-fit text now)
-    (let ((lines (gemini-companion-lines-split text)))
-      (gemini-companion-lines-undo-in-text
-       (gemini-companion-hunk-compare-lines lines (gemini-companion-lines-split now))
-       now))))
-
 (defun gemini-companion-written--overwrite (written)
   "Override the text of the file of WRITTEN if it is the expected one.
 Return non-nil on success.  The accepted text gets the line ends of the file;
@@ -218,7 +205,7 @@ the file unchanged."
                          (gemini-companion-text-normalized now))
             (gemini-companion-watch-writing file
               (gemini-companion-text-rewrite
-               file bytes (gemini-companion-written--fitted accepted now)))
+               file bytes (gemini-companion-lines-fit accepted now)))
             (gemini-companion-written--set-self-written written)
             t))
       (file-error

@@ -95,5 +95,18 @@ it."
       (add-until (length lines))
       (apply #'concat mark (nreverse pieces)))))
 
+(defun gemini-companion-lines-fit (text now)
+  "Return TEXT with the byte order mark and the line ends of the text NOW.
+If these are mixed, each line of NOW that TEXT has keeps its own, and another
+line has that of the line that it replaces, or else of the line before it.
+Signal `gemini-companion-text-not-compared' if diff fails."
+  (if (not (and (string-search "\r\n" now)
+                (string-match-p "\\(?:\\`\\|[^\r]\\)\n" now)))
+      (gemini-companion-text-fit text now)
+    (gemini-companion-lines-undo-in-text
+     (gemini-companion-hunk-compare-lines (gemini-companion-lines-split text)
+                                          (gemini-companion-lines-split now))
+     now)))
+
 (provide 'gemini-companion-lines)
 ;;; gemini-companion-lines.el ends here

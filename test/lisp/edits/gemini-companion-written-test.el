@@ -97,19 +97,6 @@
         (should (eq diff (car (last (gemini-companion-edits)))))
         (should (eq 'accepted (gemini-companion-edit-status diff)))))))
 
-(ert-deftest gemini-companion-written-text-has-the-mixed-line-ends-of-the-file ()
-  (pcase-dolist (`(,text . ,written)
-                 '(("a\nB\nc\nd\n" . "a\r\nB\nc\r\nd\n")
-                   ("a\nx\nb\nc\nd\n" . "a\r\nx\r\nb\nc\r\nd\n")
-                   ("c\nd\n" . "c\r\nd\n")
-                   ("a\nb\nc\nd\n" . "a\r\nb\nc\r\nd\n")))
-    (should (equal written (gemini-companion-written--fitted
-                            text "a\r\nb\nc\r\nd\n")))
-    (should (equal (concat "\uFEFF" written)
-                   (gemini-companion-written--fitted
-                    text "\uFEFFa\r\nb\nc\r\nd\n"))))
-  (should (equal "x\r\n" (gemini-companion-written--fitted "x\n" "a\r\n"))))
-
 (ert-deftest gemini-companion-edit-writes-what-the-cli-ignores ()
   ;; CLIENT writes CLI, and then the file has LAST.
   (pcase-dolist

@@ -18,4 +18,17 @@
   ;; A line without a newline has got one behind it.
   (should (equal "a\nb\n" (gemini-companion-lines-join ["a" "b\n"]))))
 
+(ert-deftest gemini-companion-lines-text-has-the-mixed-line-ends-of-the-file ()
+  (pcase-dolist (`(,text . ,written)
+                 '(("a\nB\nc\nd\n" . "a\r\nB\nc\r\nd\n")
+                   ("a\nx\nb\nc\nd\n" . "a\r\nx\r\nb\nc\r\nd\n")
+                   ("c\nd\n" . "c\r\nd\n")
+                   ("a\nb\nc\nd\n" . "a\r\nb\nc\r\nd\n")))
+    (should (equal written (gemini-companion-lines-fit
+                            text "a\r\nb\nc\r\nd\n")))
+    (should (equal (concat "\uFEFF" written)
+                   (gemini-companion-lines-fit
+                    text "\uFEFFa\r\nb\nc\r\nd\n"))))
+  (should (equal "x\r\n" (gemini-companion-lines-fit "x\n" "a\r\n"))))
+
 ;;; gemini-companion-lines-test.el ends here
