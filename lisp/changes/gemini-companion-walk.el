@@ -481,34 +481,30 @@ counted from the first line of CHANGE on."
          (now (gemini-companion-lines-split
                (gemini-companion-text-of-buffer)))
          (start (gemini-companion-hunk-new change))
-         (text (gemini-companion-lines-join
-                (gemini-companion-lines-without (list change) now)))
-         (old (gemini-companion-lines-join
-               (vconcat (gemini-companion-hunk-lines change))))
          (new (gemini-companion-lines-join
-               (substring now start (gemini-companion-hunk-new-end change))))
-         (buffer (generate-new-buffer "*gemini before*")))
-    (unwind-protect
-        (with-current-buffer buffer
-          (insert text)
-          (gemini-companion-highlight file)
-          (let* ((beg (gemini-companion-hunk-position start))
-                 (end (min (point-max) (+ beg (length old)))))
-            (font-lock-ensure beg end)
-            (pcase-let ((`(,removed ,added)
-                         (gemini-companion-unified-draw-words
-                          (gemini-companion-text-lines (buffer-substring beg end))
-                          (gemini-companion-text-lines new))))
-              (cons (gemini-companion-walk--marked removed)
-                    (gemini-companion-walk--positions added)))))
-      (kill-buffer buffer))))
+               (substring now start (gemini-companion-hunk-new-end change)))))
+    (with-temp-buffer
+      (insert (gemini-companion-lines-join
+               (gemini-companion-lines-without (list change) now)))
+      (gemini-companion-highlight file)
+      (pcase-let ((`(,removed ,added)
+                   (gemini-companion-unified-draw-words
+                    (gemini-companion-unified-draw-lines
+                     (current-buffer) start
+                     (+ start (length (gemini-companion-hunk-lines change))))
+                    (gemini-companion-text-lines new))))
+        (cons (gemini-companion-walk--marked removed)
+              (gemini-companion-walk--positions added))))))
 
 (defun gemini-companion-walk--marked (lines)
   "Return the text of LINES, conses (TEXT . RANGES), as lines that were removed."
-  (let ((text (mapconcat (lambda (line)
-                           (concat (gemini-companion-unified-draw-marked line "-")
-                                   "\n"))
-                         lines "")))
+  (let ((text (mapconcat
+               (lambda (line)
+                 (concat (gemini-companion-unified-draw-marked line "-")
+                         "\n"
+                         (and (get-text-property 0 'gemini-companion-end (car line))
+                              "\\ No newline at end of file\n")))
+               lines "")))
     ;; Without the last one, a color of the text behind it shines through.
     (dolist (face '(gemini-companion-removed default) text)
       (add-face-text-property 0 (length text) face t text))))

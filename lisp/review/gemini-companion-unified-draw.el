@@ -76,24 +76,22 @@ For a fold, see `gemini-companion-unified-draw-insert'.")
       (widen)
       (count-lines (point-min) (point-max)))))
 
-(defun gemini-companion-unified-draw--lines (data buffer line count)
-  "Return COUNT lines of BUFFER from LINE on, a list of strings with colors.
-Return at most one more line than DATA has room for.  A last line without a
-newline has the property `gemini-companion-end'."
+(defun gemini-companion-unified-draw-lines (buffer from to)
+  "Return the lines of BUFFER from the index FROM to TO, exclusive, with colors.
+The value is a list of strings without newlines.  A last line without a newline
+has the property `gemini-companion-end'."
   (with-current-buffer buffer
     (save-restriction
       (widen)
       (let* (;; For a large text, filling the cache takes twenty times as long.
              (cache-long-scans nil)
-             (room (gemini-companion-unified-draw--data-room data))
-             (count (min count (1+ room)))
-             (beg (gemini-companion-hunk-position (1- line)))
+             (beg (gemini-companion-hunk-position from))
              (end (save-excursion
                     (goto-char beg)
                     ;; In a last line without a newline, (forward-line 0) would move
                     ;; back.
-                    (when (< 0 count)
-                      (forward-line count))
+                    (when (< from to)
+                      (forward-line (- to from)))
                     (point)))
              (text (buffer-substring-no-properties beg end)))
         (when (< (buffer-size) gemini-companion-unified-draw--most-characters)
@@ -108,6 +106,13 @@ newline has the property `gemini-companion-end'."
           (unless (or (null lines) (eq ?\n (char-before end)))
             (put-text-property 0 1 'gemini-companion-end t (car (last lines))))
           lines)))))
+
+(defun gemini-companion-unified-draw--lines (data buffer from to)
+  "Return `gemini-companion-unified-draw-lines' of BUFFER between FROM and TO.
+Return at most one more line than DATA has room for."
+  (gemini-companion-unified-draw-lines
+   buffer from
+   (min to (+ 1 from (gemini-companion-unified-draw--data-room data)))))
 
 (defun gemini-companion-unified-draw-digits (original proposal)
   "Return how many digits line numbers of the buffers ORIGINAL and PROPOSAL have."
@@ -199,26 +204,26 @@ UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
 (defun gemini-companion-unified-draw--insert-between (data last next)
   "Insert the unchanged lines of DATA between the hunks LAST and NEXT.
 Fold lines that are far from both, unless the user has unfolded them."
-  (let* ((old (1+ (if last (gemini-companion-hunk-old-end last) 0)))
-         (new (1+ (if last (gemini-companion-hunk-new-end last) 0)))
-         (count (- (1+ (if next
-                           (gemini-companion-hunk-old next)
-                         (gemini-companion-unified-draw--data-last data)))
+  (let* ((old (if last (gemini-companion-hunk-old-end last) 0))
+         (new (if last (gemini-companion-hunk-new-end last) 0))
+         (count (- (if next
+                       (gemini-companion-hunk-old next)
+                     (gemini-companion-unified-draw--data-last data))
                    old))
          (context (gemini-companion-unified-draw--data-context data))
          (before (if last context 0))
          (after (if next context 0))
          (hidden (- count before after))
          (fold (list (gemini-companion-unified-draw--data-id data)
-                     (+ old before) (+ new before) hidden))
+                     (+ 1 old before) (+ 1 new before) hidden))
          (insert (lambda (first count)
                    (gemini-companion-unified-draw--insert-lines
-                    data " " (+ old first) (+ new first)
+                    data " " (+ 1 old first) (+ 1 new first)
                     ;; Only the beginning of an unchanged long line is displayed.
                     (mapcar (lambda (text) (list text '(0 . 0)))
                             (gemini-companion-unified-draw--lines
                              data (gemini-companion-unified-draw--data-new data)
-                             (+ new first) count))))))
+                             (+ new first) (+ new first count)))))))
     (if (< hidden 2)
         (funcall insert 0 count)
       (funcall insert 0 before)
@@ -455,20 +460,22 @@ Each removed or added line is a list of its text alone."
   (let ((room (gemini-companion-unified-draw--data-room data))
         (changes nil))
     (while (and hunks (<= 0 room))
-      (let* ((hunk (pop hunks))
-             (old-count (gemini-companion-hunk-old-count hunk))
-             (new-count (gemini-companion-hunk-new-count hunk)))
+      (let ((hunk (pop hunks)))
         (push (list hunk
                     (mapcar #'list
                             (gemini-companion-unified-draw--lines
                              data (gemini-companion-unified-draw--data-old data)
-                             (1+ (gemini-companion-hunk-old hunk)) old-count))
+                             (gemini-companion-hunk-old hunk)
+                             (gemini-companion-hunk-old-end hunk)))
                     (mapcar #'list
                             (gemini-companion-unified-draw--lines
                              data (gemini-companion-unified-draw--data-new data)
-                             (1+ (gemini-companion-hunk-new hunk)) new-count)))
+                             (gemini-companion-hunk-new hunk)
+                             (gemini-companion-hunk-new-end hunk))))
               changes)
-        (setq room (- room old-count new-count))))
+        (setq room (- room
+                      (gemini-companion-hunk-old-count hunk)
+                      (gemini-companion-hunk-new-count hunk)))))
     (nreverse changes)))
 
 (cl-defstruct (gemini-companion-unified-draw--word

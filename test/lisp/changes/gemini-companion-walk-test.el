@@ -375,7 +375,8 @@
     (setq-local require-final-newline nil)
     (gemini-companion-test-writes "a" "1\n2\n" session)
     (gemini-companion-test-walk 'gemini-companion-next-change "RET")
-    (should (equal "3\n" (substring-no-properties (gemini-companion-walk-test-shown))))
+    (should (equal "3\n\\ No newline at end of file\n"
+                   (substring-no-properties (gemini-companion-walk-test-shown))))
     (gemini-companion-test-walk "u")
     (should (equal "1\n2\n3" (buffer-string)))))
 
