@@ -12,10 +12,11 @@
       create-lockfiles nil
       make-backup-files nil
       auto-save-default nil
-      confirm-kill-emacs nil
-      ;; Strings that are made for each redisplay, as many people have them.
-      mode-line-position
-      '(:eval (propertize (format " %d" (random 1000)) 'face (list 'bold))))
+      confirm-kill-emacs nil)
+;; Strings that are made for each redisplay, as many people have them.
+(setq-default mode-line-format
+              '(:eval (list (propertize (make-string 9 ?z) 'face (list 'bold))
+                            (propertize "%b" 'face (list 'italic)))))
 
 (dolist (key '(("<f5>" . gemini-companion-review)
                ("<f6>" . gemini-companion-list)

@@ -2,27 +2,25 @@
 """Reviews by random keys, in a text terminal and in a graphical frame.
 
 A real Emacs 30.1, the real server, and a scripted CLI that keeps some edits open.  The
-keys come one by one, ahead of a busy Emacs, or as a keyboard macro, with garbage
-collected after each command in half of the rounds.  Watched are crashes, answers
-that take long, and what grows: between two rests, in which Emacs is reset as between
-two tests, nothing may be left but a little memory.
+keys come one by one, ahead of a busy Emacs, or as a keyboard macro.  Watched are
+crashes, answers that take long, and what grows: between two rests, in which Emacs is
+reset as between two tests, nothing may be left but a little memory.
 """
 
 import json
 import os
 import subprocess
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
 import psutil
 from editor import PACKAGE, build
 from harness.display import screen, spelled, xdotool
-from harness.emacs import Emacs, lisp
+from harness.emacs import Emacs
+from harness.random_keys import FILES, OLD, OTHERS, OURS, SETUP, Cli
 from harness.scratch import Scratch
 from harness.terminal import Tmux
 from harness.tools import DEPS, ROOT, Tools
@@ -30,7 +28,6 @@ from harness.wait import eventually
 
 from fake_cli import FakeCli
 
-HERE = Path(__file__).resolve().parent
 KINDS = {
     "terminal": DEPS / "emacs-30.1" / "bin" / "emacs",
     "graphical": DEPS / "emacs-30.1-emacs-lucid" / "bin" / "emacs",
@@ -45,136 +42,7 @@ BOUND = 1.15
 SLACK = 24.0
 # How many buffers, for example, may be made once and kept.
 ONCE = 3
-FILES = 12
-OPEN = 3
-OLD = "".join(f"line {number}, as any other\n" for number in range(1, 61))
 COUNTED = "buffers", "timers", "processes", "overlays", "windows", "frames", "files"
-
-# Keys of the package, with their weights; each is a tuple of keys, as tmux spells them.
-OURS = {
-    ("F5",): 30,
-    ("C-c", "C-c"): 16,
-    ("C-c", "C-k"): 10,
-    ("F6",): 10,
-    ("F7",): 6,
-    ("F8",): 3,
-    ("a",): 6,
-    ("r",): 6,
-    ("n",): 10,
-    ("p",): 6,
-    ("x",): 6,
-    ("v",): 6,
-    ("e",): 4,
-    ("u",): 3,
-    ("k",): 2,
-    ("q",): 5,
-    ("l",): 3,
-    ("y",): 4,
-    ("Enter",): 5,
-    ("Tab",): 5,
-    ("C-c", "C-v"): 4,
-    ("C-c", "C-e"): 4,
-    ("C-c", "C-x"): 3,
-    ("C-c", "C-n"): 3,
-    ("C-c", "C-r"): 1,
-    ("F9",): 2,
-}
-# Keys of Emacs.
-OTHERS = {
-    ("C-g",): 8,
-    ("C-x", "1"): 8,
-    ("C-x", "2"): 6,
-    ("C-x", "3"): 6,
-    ("C-x", "0"): 5,
-    ("C-x", "o"): 8,
-    ("C-x", "b", "Enter"): 6,
-    ("C-x", "k", "Enter"): 2,
-    ("C-x", "4", "0"): 1,
-    ("C-x", "5", "2"): 1,
-    ("C-x", "5", "0"): 2,
-    ("C-x", "5", "o"): 1,
-    ("C-x", "t", "2"): 1,
-    ("C-x", "t", "0"): 2,
-    ("C-x", "t", "o"): 1,
-    ("C-v",): 2,
-    ("M-v",): 2,
-    ("C-n",): 3,
-    ("C-/",): 2,
-    ("M-<",): 1,
-    ("w", "o", "r", "d"): 2,
-    ("C-x", "C-s"): 1,
-}
-
-
-class Cli(threading.Thread):
-    """A CLI that keeps some edits open, and writes those that are accepted."""
-
-    def __init__(self, fake: FakeCli, files: list[Path], random: Random) -> None:
-        super().__init__()
-        self._fake = fake
-        self._random = random
-        self._waiting = list(files)
-        self._lock = threading.Lock()
-        self._open: set[Path] = set()
-        self._rests = self._stops = False
-        self.proposed = 0
-        self.ended: dict[str, int] = {}
-        self.problems: list[str] = []
-        self.start()
-
-    def run(self) -> None:
-        try:
-            events = self._fake.connect()
-            while not self._stops:
-                self._propose()
-                if events.nothing_yet():
-                    continue
-                event = events.next()
-                method = event["method"].removeprefix("ide/diff")
-                if method in ("Accepted", "Rejected"):
-                    self._end(method, event["params"])
-            self._fake.close()
-        except Exception as error:
-            self.problems.append(f"the CLI has failed: {error!r}")
-
-    def rest(self, rests: bool) -> None:
-        """Propose nothing from now on if it ``rests``."""
-        with self._lock:
-            self._rests = rests
-
-    def stop(self) -> None:
-        self._stops = True
-        self.join()
-
-    def count(self) -> int:
-        return sum(self.ended.values())
-
-    def _propose(self) -> None:
-        with self._lock:
-            while not self._rests and len(self._open) < OPEN:
-                file = self._waiting.pop(0)
-                self._open.add(file)
-                self.proposed += 1
-                self._fake.open_diff(str(file), self._text(file))
-
-    def _text(self, file: Path) -> str:
-        lines = file.read_text().splitlines(keepends=True)
-        for _ in range(self._random.randrange(1, 6)):
-            place = self._random.randrange(len(lines))
-            lines[place : place + self._random.randrange(2)] = [
-                f"edit {self.proposed}, {self._random.random()}\n"
-            ]
-        return "".join(lines[:200]) or "empty\n"
-
-    def _end(self, how: str, params: dict[str, str]) -> None:
-        path = Path(params["filePath"])
-        self.ended[how] = self.ended.get(how, 0) + 1
-        if how == "Accepted":
-            path.write_text(params["content"] or OLD)
-        with self._lock:
-            if path in self._open:
-                self._open.remove(path)
-                self._waiting.append(path)
 
 
 @dataclass
@@ -267,7 +135,7 @@ class User:
             self._tmux,
             [self._scratch.file("mine.txt", "mine\n")],
             root=PACKAGE,
-            extra=f"(load {lisp(HERE / 'keys.el')})",
+            extra=SETUP,
             size=SIZE,
             display=display,
         )
@@ -313,11 +181,9 @@ class User:
         if self._display:
             window = self._ask("(frame-parameter nil 'outer-window-id)").strip('"')
             xdotool(self._display, "windowfocus", window, check=False)
-        collects = random.random() < 0.5
         how = random.choice(["one by one", "ahead", "macro"])
         run.keys += len(keys)
-        self._pressed += [f"[{how}{', gc' if collects else ''}]", *keys]
-        self._ask(f"(e2e-collect {'t' if collects else 'nil'})")
+        self._pressed += [f"[{how}]", *keys]
         if how == "macro" and "C-g" not in keys:
             # The rest is read from the user, who answers the prompts.
             self._ask(f"(soak-macro {Emacs.macro(keys)})")
@@ -365,7 +231,6 @@ class User:
         cli, emacs = self._cli, self._emacs
         cli.rest(True)
         emacs.terminal.resize(SIZE)
-        self._ask("(e2e-collect nil)")
         # A timer may ask once what was asked before is quit.
         emacs.holds("(or (soak-quiet-p) (soak-top-level))", "no prompt is left")
         emacs.eval("(soak-close-frames)")
