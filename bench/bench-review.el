@@ -15,7 +15,6 @@
 (require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion)
-(require 'gemini-companion-windows-at-once)
 (require 'outline)
 (require 'seq)
 
@@ -135,8 +134,7 @@ They are not committed.  Return the number of changes."
 Nothing that was drawn before is used again.  The value is a list of
 the seconds until then, and of those on a processor."
   (when (get-buffer "*gemini*")
-    (gemini-companion-windows-at-once
-      (kill-buffer "*gemini*")))
+    (kill-buffer "*gemini*"))
   (bench-review--timed
    (lambda ()
      (gemini-companion-turn-page (gemini-companion-session-make :id "bench"))
@@ -155,16 +153,14 @@ These are `git diff --color-words', and Diff mode, which colors the output of
             (lambda ()
               (with-temp-buffer
                 (call-process "git" nil t nil "diff" "--color-words"))
-              (gemini-companion-windows-at-once
-                (switch-to-buffer buffer))
+              (switch-to-buffer buffer)
               (call-process "git" nil t nil "diff")
               (goto-char (point-min))
               (diff-mode)
               (font-lock-ensure)
               (redisplay t)
               (bench-review--check-lines)))
-      (gemini-companion-windows-at-once
-        (kill-buffer buffer)))))
+      (kill-buffer buffer))))
 
 (defun bench-review--check-lines ()
   "Signal an error unless the current buffer has all changes with their context."

@@ -27,7 +27,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
-(require 'gemini-companion-windows-at-once)
 (require 'project)
 
 ;;;; Customization
@@ -565,8 +564,7 @@ If the CLI is working, it queues the prompt."
   "Close this buffer, and keep its text as a draft."
   (interactive nil gemini-companion-compose-mode)
   (when (gemini-companion-compose--draft)
-    (gemini-companion-windows-at-once
-      (quit-windows-on (current-buffer) 'kill))))
+    (quit-windows-on (current-buffer) 'kill)))
 
 (defun gemini-companion-compose-attach (buffer)
   "Insert the text about point in BUFFER that `gemini-companion-send' would send."
@@ -623,17 +621,16 @@ are asked.  TEXT is added to the draft."
                   (file-name-as-directory
                    (or (and session (gemini-companion-session-directory session))
                        directory)))))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer buffer
-                     (if (null window)
-                         '(nil (category . gemini-companion-prompt))
-                       `((display-buffer-reuse-window
-                          display-buffer-in-direction)
-                         (category . gemini-companion-prompt)
-                         (direction . below)
-                         (window . ,window)
-                         (window-height
-                          . ,(max 5 (/ (window-height window) 3)))))))
+    (pop-to-buffer buffer
+                   (if (null window)
+                       '(nil (category . gemini-companion-prompt))
+                     `((display-buffer-reuse-window
+                        display-buffer-in-direction)
+                       (category . gemini-companion-prompt)
+                       (direction . below)
+                       (window . ,window)
+                       (window-height
+                        . ,(max 5 (/ (window-height window) 3))))))
     (unless gemini-companion-compose-mode
       (gemini-companion-compose-mode))
     (setq gemini-companion-compose--session session)

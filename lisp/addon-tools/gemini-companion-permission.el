@@ -37,7 +37,6 @@
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
-(require 'gemini-companion-windows-at-once)
 (require 'json)
 (require 'map)
 
@@ -320,26 +319,25 @@ Afterwards, WINDOWS display no other permission.  If the selected window is
 one of WINDOWS, select a window without a permission: the keys of the user
 must not answer a question that the user has not selected.  Otherwise, the
 selected window stays selected, although quitting a window may select another."
-  (gemini-companion-windows-at-once
-    (let ((selected (selected-window)))
-      (funcall quit)
-      (dolist (window windows)
-        ;; A window may have displayed several permissions, one after another.
-        (let ((most (length gemini-companion-permission--open)))
-          (while (and (window-live-p window)
-                      (gemini-companion-permission--shown-in window)
-                      (<= 0 (cl-decf most)))
-            (quit-window nil window))))
-      (cond
-       ((not (memq selected windows))
-        (when (window-live-p selected)
-          (select-window selected)))
-       ((gemini-companion-permission--shown-in (selected-window))
-        (when-let* ((other (seq-find (lambda (window)
-                                       (not (gemini-companion-permission--shown-in
-                                             window)))
-                                     (window-list nil 'no-minibuffer))))
-          (select-window other)))))))
+  (let ((selected (selected-window)))
+    (funcall quit)
+    (dolist (window windows)
+      ;; A window may have displayed several permissions, one after another.
+      (let ((most (length gemini-companion-permission--open)))
+        (while (and (window-live-p window)
+                    (gemini-companion-permission--shown-in window)
+                    (<= 0 (cl-decf most)))
+          (quit-window nil window))))
+    (cond
+     ((not (memq selected windows))
+      (when (window-live-p selected)
+        (select-window selected)))
+     ((gemini-companion-permission--shown-in (selected-window))
+      (when-let* ((other (seq-find (lambda (window)
+                                     (not (gemini-companion-permission--shown-in
+                                           window)))
+                                   (window-list nil 'no-minibuffer))))
+        (select-window other))))))
 
 (defun gemini-companion-permission--shown-in (window)
   "Return the permission in WINDOW, or nil."
@@ -597,9 +595,8 @@ which it would replace while the user reads."
   (if (null (gemini-companion-permission-answer permission))
       (gemini-companion-permission-go-there permission)
     (setf (gemini-companion-permission-appeared permission) t)
-    (gemini-companion-windows-at-once
-      (pop-to-buffer (gemini-companion-permission--get-buffer permission)
-                     gemini-companion-permission--display-action))))
+    (pop-to-buffer (gemini-companion-permission--get-buffer permission)
+                   gemini-companion-permission--display-action)))
 
 (cl-defmethod gemini-companion-request-buffer ((permission gemini-companion-permission))
   "Return the buffer of PERMISSION, or nil."

@@ -115,7 +115,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("S-TAB" gemini-companion-overview-cycle "Fold or unfold all" (overview) :stay t)
      ("W" gemini-companion-patch "Show as a patch" (overview))
      ("g" revert-buffer "Refresh" (overview))
-     ("q" gemini-companion-quit-window "Quit" (overview)))
+     ("q" quit-window "Quit" (overview)))
     ("Connection"
      ("?" gemini-companion-status "Status and problems" (global))
      ("R" gemini-companion-restart "Restart the server" (global) :enable mode)

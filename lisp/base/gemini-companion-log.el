@@ -10,7 +10,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-windows-at-once)
 (require 'ring)
 (require 'seq)
 
@@ -25,9 +24,6 @@
   :interactive nil
   (setq-local truncate-lines t
               revert-buffer-function #'gemini-companion-log--show))
-
-(define-key gemini-companion-events-mode-map
-  [remap quit-window] #'gemini-companion-quit-window)
 
 ;;;; Events
 
@@ -105,8 +101,7 @@ A string in a list is truncated as well, to 300 characters and its length:
   (with-current-buffer (get-buffer-create "*gemini-companion events*")
     (gemini-companion-events-mode)
     (gemini-companion-log--show)
-    (gemini-companion-windows-at-once
-      (pop-to-buffer (current-buffer) '(nil (category . gemini-companion-log))))))
+    (pop-to-buffer (current-buffer) '(nil (category . gemini-companion-log)))))
 
 (provide 'gemini-companion-log)
 ;;; gemini-companion-log.el ends here

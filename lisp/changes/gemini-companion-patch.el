@@ -23,7 +23,6 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-view)
-(require 'gemini-companion-windows-at-once)
 
 ;;;; State
 
@@ -203,8 +202,7 @@ a CLI did.
       (setq buffer-read-only t)
       (setq-local revert-buffer-function
                   (lambda (&rest _) (gemini-companion-patch--write compute))))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer buffer '(nil (category . gemini-companion-patch))))))
+    (pop-to-buffer buffer '(nil (category . gemini-companion-patch)))))
 
 (provide 'gemini-companion-patch)
 ;;; gemini-companion-patch.el ends here

@@ -40,7 +40,6 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
-(require 'gemini-companion-windows-at-once)
 
 ;;;; Structure
 
@@ -494,8 +493,7 @@ the value, see `gemini-companion-step-do'."
   "Kill the buffer of FILE, which was deleted, unless it has unsaved text."
   (when-let* ((buffer (gemini-companion-names-buffer file))
               ((not (buffer-modified-p buffer))))
-    (gemini-companion-windows-at-once
-      (kill-buffer buffer))))
+    (kill-buffer buffer)))
 
 (defun gemini-companion-step--delete (file directories)
   "Delete the local FILE, and those of DIRECTORIES above it that are empty.

@@ -32,7 +32,6 @@
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-windows)
-(require 'gemini-companion-windows-at-once)
 
 (declare-function org-show-context "org")
 
@@ -327,14 +326,13 @@ PREFIX and SUFFIX are texts before and after the report."
 (defun gemini-companion-walk--select (buffer)
   "Display BUFFER in the selected window, unless it is displayed there."
   (unless (eq buffer (current-buffer))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer buffer
-                     (if buffer-file-name
-                         '(display-buffer-same-window
-                           (category . gemini-companion-file))
-                       '((display-buffer-reuse-window
-                          gemini-companion-windows-display-covering)
-                         (category . gemini-companion-overview))))))
+    (pop-to-buffer buffer
+                   (if buffer-file-name
+                       '(display-buffer-same-window
+                         (category . gemini-companion-file))
+                     '((display-buffer-reuse-window
+                        gemini-companion-windows-display-covering)
+                       (category . gemini-companion-overview)))))
   (setq gemini-companion-walk--buffer buffer))
 
 (defun gemini-companion-walk--reveal (change)
@@ -408,8 +406,7 @@ the buffer.  If all of it is visible already, do not scroll."
   "Close the window that displays the previous text of a change, if there is one.
 The end of a walk does not close the window: the user may go there."
   (when-let* ((buffer (get-buffer "*gemini before*")))
-    (gemini-companion-windows-at-once
-      (quit-windows-on buffer 'kill))))
+    (quit-windows-on buffer 'kill)))
 
 (defun gemini-companion-walk--show-before (change)
   "Display the previous text of CHANGE above its lines, in the current buffer.
@@ -446,9 +443,8 @@ If the window has no room for it, display it in another window."
           (erase-buffer)
           (insert lines))
         (goto-char (point-min))
-        (gemini-companion-windows-at-once
-          (display-buffer (current-buffer)
-                          '(nil (category . gemini-companion-change))))))))
+        (display-buffer (current-buffer)
+                        '(nil (category . gemini-companion-change)))))))
 
 (defun gemini-companion-walk--rows (lines)
   "Return how many rows of the selected window LINES take, a string."

@@ -12,7 +12,6 @@
 
 (require 'gemini-companion-client)
 (require 'gemini-companion-text)
-(require 'gemini-companion-windows-at-once)
 (require 'json)
 
 ;;;; Files
@@ -119,7 +118,7 @@ FILE is malformed."
                   (error-message-string problem) (string-join keys ".")
                   (json-encode value)))))
      (t
-      (gemini-companion-client-settings--open file)
+      (find-file-other-window file)
       (message "%s %s; set %s to %s in it, save it, and go back"
                (file-name-nondirectory file) reason (string-join keys ".")
                (json-encode value))
@@ -177,13 +176,6 @@ modes; if its directory is not writable, write FILE in place.  Signal a
           (when (file-exists-p draft)
             (delete-file draft)))))))
 
-(defun gemini-companion-client-settings--open (file)
-  "Visit FILE in another window."
-  ;; Visiting may prompt, which is not visible in `windows-at-once'.
-  (let ((buffer (find-file-noselect file)))
-    (gemini-companion-windows-at-once
-      (switch-to-buffer-other-window buffer))))
-
 ;;;; Findings
 
 (defun gemini-companion-client-settings-untrusted-p (client directory default)
@@ -226,7 +218,7 @@ CLI, since a CLI reads its settings when it starts."
                        (error-message-string problem))
               ,(format "Correct it; %s does not start with this file."
                        (gemini-companion-client-title client))
-              ("Open" . ,(apply-partially #'gemini-companion-client-settings--open file))))))))
+              ("Open" . ,(apply-partially #'find-file-other-window file))))))))
 
 (defun gemini-companion-client-settings-meet (files required)
   "Return non-nil if the settings in FILES meet REQUIRED.
@@ -322,7 +314,7 @@ of FILES is the user's file.  For RUNS-P, see
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your settings." key)
-            ("Open" . ,(apply-partially #'gemini-companion-client-settings--open file)))))))
+            ("Open" . ,(apply-partially #'find-file-other-window file)))))))
 
 (provide 'gemini-companion-client-settings)
 ;;; gemini-companion-client-settings.el ends here

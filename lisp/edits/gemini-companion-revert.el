@@ -20,7 +20,6 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
-(require 'gemini-companion-windows-at-once)
 
 (defvar revert-buffer-preserve-modes)
 (declare-function smerge-start-session "smerge-mode")
@@ -457,11 +456,10 @@ Conflicting lines are kept in both versions, for `smerge-mode'.  The buffer is
 not saved."
   (interactive)
   (unless (gemini-companion-revert-unmerged-p (current-buffer))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer
-       (or (seq-find #'gemini-companion-revert-unmerged-p (buffer-list))
-           (user-error "No buffer needs a merge"))
-       '(nil (category . gemini-companion-file)))))
+    (pop-to-buffer
+     (or (seq-find #'gemini-companion-revert-unmerged-p (buffer-list))
+         (user-error "No buffer needs a merge"))
+     '(nil (category . gemini-companion-file))))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the common \
 ancestor is unknown, the file is not a text, or the program diff3 is missing; \

@@ -21,7 +21,6 @@
 (require 'gemini-companion-slices)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
-(require 'gemini-companion-windows-at-once)
 
 (cl-defstruct (gemini-companion-unmarked
                (:noinline t)
@@ -122,8 +121,7 @@ has, such as #o100644, or 0 without a file."
       (diff-mode)
       (setq default-directory (file-name-as-directory root)
             buffer-read-only t))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer buffer '(nil (category . gemini-companion-patch))))))
+    (pop-to-buffer buffer '(nil (category . gemini-companion-patch)))))
 
 (defun gemini-companion-unmarked--git (unmarked arguments)
   "Return what git prints for ARGUMENTS in the store of UNMARKED, in bytes.
@@ -219,8 +217,7 @@ Signal a `user-error' or `file-error' if that is impossible."
         (gemini-companion-unmarked--set-executable path (= to-modes #o100755))))
     (cond ((equal to "")
            (when buffer
-             (gemini-companion-windows-at-once
-               (kill-buffer buffer))))
+             (kill-buffer buffer)))
           (buffer
            (gemini-companion-revert-now path)))))
 

@@ -12,7 +12,6 @@
 
 (require 'gemini-companion-edit)
 (require 'gemini-companion-names)
-(require 'gemini-companion-windows-at-once)
 
 (defun gemini-companion-last-proposal ()
   "Show the last unwritten proposal that you edited or accepted.
@@ -31,8 +30,7 @@ Repeat the command for the previous proposals, up to ten."
          (number (if shown (% (1+ shown) (length kept)) 0))
          (edit (nth number kept))
          (inhibit-read-only t))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer buffer '(nil (category . gemini-companion-overview))))
+    (pop-to-buffer buffer '(nil (category . gemini-companion-overview)))
     (special-mode)
     (setq gemini-companion-edit-here edit)
     (erase-buffer)

@@ -50,7 +50,6 @@
 (require 'gemini-companion-view)
 (require 'gemini-companion-walk)
 (require 'gemini-companion-windows)
-(require 'gemini-companion-windows-at-once)
 (require 'outline)
 (require 'subr-x)
 
@@ -192,8 +191,7 @@ After undo or redo, redraw the buffer; as `undo', go to what is there again."
         gemini-companion-overview--awaited nil)
   (cancel-timer gemini-companion-overview--timer)
   (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
-    (gemini-companion-windows-at-once
-      (kill-buffer buffer))))
+    (kill-buffer buffer)))
 
 (defun gemini-companion-overview--next-error (count reset)
   "Go to the change that is COUNT changes further, and visit its line.
@@ -1361,12 +1359,11 @@ This is a function of `context-menu-functions'."
   (let ((guarded (gemini-companion-walk-on-p)))
     ;; Its keys have other meanings here.
     (gemini-companion-walk-end)
-    (gemini-companion-windows-at-once
-      (pop-to-buffer (gemini-companion-overview--prepare)
-                     '((display-buffer-reuse-window
-                        gemini-companion-windows-display-covering)
-                       (category . gemini-companion-overview)
-                       (window-height . 0.6))))
+    (pop-to-buffer (gemini-companion-overview--prepare)
+                   '((display-buffer-reuse-window
+                      gemini-companion-windows-display-covering)
+                     (category . gemini-companion-overview)
+                     (window-height . 0.6)))
     ;; The next key was typed for a change in its file.
     (setq gemini-companion-overview--appeared (if guarded (float-time) 0))
     (gemini-companion-page-refresh)))
@@ -1403,12 +1400,11 @@ If there is no window for it, do nothing."
   (let ((page (gemini-companion-overview--prepare))
         (session (gemini-companion-request-session request)))
     (with-selected-frame (gemini-companion-windows-frame session)
-      (when-let* ((window (gemini-companion-windows-at-once
-                            (gemini-companion-windows-appear
-                             page
-                             (and (gemini-companion-edit-p request)
-                                  (gemini-companion-names-buffer
-                                   (gemini-companion-edit-file request)))))))
+      (when-let* ((window (gemini-companion-windows-appear
+                           page
+                           (and (gemini-companion-edit-p request)
+                                (gemini-companion-names-buffer
+                                 (gemini-companion-edit-file request))))))
         (when (gemini-companion-edit-p request)
           (setq gemini-companion-overview--awaited (list request window nil)))
         (with-selected-window window
@@ -1460,12 +1456,11 @@ the overview meanwhile, or something else waits, it stays."
                  (< gemini-companion-overview--idle-seconds
                     (float-time (or (current-idle-time) 0))))
             (setq gemini-companion-overview--awaited nil)
-            (gemini-companion-windows-at-once
-              (if keys
-                  ;; It selects the window that was selected before.
-                  (quit-restore-window window)
-                (save-selected-window
-                  (quit-restore-window window)))))
+            (if keys
+                ;; It selects the window that was selected before.
+                (quit-restore-window window)
+              (save-selected-window
+                (quit-restore-window window))))
            (t
             (cancel-timer gemini-companion-overview--timer)
             (setq gemini-companion-overview--timer
@@ -1481,10 +1476,9 @@ If nothing waits, go to the first change that is left.  From a review, go to
 the row of its edit; the review ends, and RET begins it again."
   (interactive)
   (let ((edit gemini-companion-edit-here))
-    (gemini-companion-windows-at-once
-      (when edit
-        (gemini-companion-proposal-hide edit))
-      (gemini-companion-overview--show))
+    (when edit
+      (gemini-companion-proposal-hide edit))
+    (gemini-companion-overview--show)
     (if-let* ((row (or (gemini-companion-overview--row-of edit)
                        (gemini-companion-overview-page-waiting-row))))
         (gemini-companion-overview-page-go-to-row row)

@@ -28,7 +28,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
-(require 'gemini-companion-windows-at-once)
 (require 'map)
 
 ;;;; State
@@ -119,8 +118,6 @@ It is a list of `gemini-companion-status--node'.")
 
 (define-key gemini-companion-status-mode-map
   "e" #'gemini-companion-events-buffer)
-(define-key gemini-companion-status-mode-map
-  [remap quit-window] #'gemini-companion-quit-window)
 
 (defun gemini-companion-status ()
   "Show the state of the connections to the CLIs, and problems.
@@ -138,8 +135,7 @@ what keeps a CLI from connecting in this directory.
         (setq gemini-companion-status--origin origin
               default-directory directory))
       (revert-buffer))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer status '(nil (category . gemini-companion-status))))))
+    (pop-to-buffer status '(nil (category . gemini-companion-status)))))
 
 ;;;; Contents
 

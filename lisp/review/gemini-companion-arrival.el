@@ -122,8 +122,6 @@ The review that was displayed instead may be gone."
   "Offer edits to auto-accept, close views of decided ones, and show the next edit.
 Try again soon if the user is not idle."
   (gemini-companion-auto-offer)
-  ;; Not in `windows-at-once': while something waits, this runs five times a second,
-  ;; and a text terminal would be drawn again each time.
   (gemini-companion-arrival--close-decided)
   (when (or (gemini-companion-arrival--show-next)
             (gemini-companion-edits-ending))
@@ -236,12 +234,11 @@ answer in the overview or in the terminal."
                (gemini-companion-windows-show-p (gemini-companion-view-windows view)
                                                 (gemini-companion-view-buffers view))))
         (gemini-companion-view-follow view 'select)
-      (gemini-companion-windows-at-once
-        (when-let* ((shown (gemini-companion-edit-shown)))
-          (gemini-companion-proposal-hide shown))
-        (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
-        (gemini-companion-proposal-show
-         edit (lambda (edit) (gemini-companion-view-show edit requested))))
+      (when-let* ((shown (gemini-companion-edit-shown)))
+        (gemini-companion-proposal-hide shown))
+      (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
+      (gemini-companion-proposal-show
+       edit (lambda (edit) (gemini-companion-view-show edit requested)))
       (if (gemini-companion-edit-view edit)
           (gemini-companion-arrival--unannounce)
         (funcall (if requested #'user-error #'message)
@@ -257,17 +254,16 @@ answer in the overview or in the terminal."
 It is displayed in the same windows.  If none waits, and the CLI may propose
 more, no window is selected in which the next key would be text."
   (gemini-companion-auto-offer)
-  (gemini-companion-windows-at-once
-    (gemini-companion-proposal-finish edit)
-    (let ((next (seq-find (lambda (next)
-                            (not (gemini-companion-edit-problem next)))
-                          (gemini-companion-edits-alone))))
-      (cond (next
-             (condition-case problem
-                 (gemini-companion-arrival-view next 'requested)
-               (user-error (message "%s" (error-message-string problem)))))
-            ((not (gemini-companion-turn-ended (gemini-companion-edit-turn edit)))
-             (gemini-companion-request-await edit)))))
+  (gemini-companion-proposal-finish edit)
+  (let ((next (seq-find (lambda (next)
+                          (not (gemini-companion-edit-problem next)))
+                        (gemini-companion-edits-alone))))
+    (cond (next
+           (condition-case problem
+               (gemini-companion-arrival-view next 'requested)
+             (user-error (message "%s" (error-message-string problem)))))
+          ((not (gemini-companion-turn-ended (gemini-companion-edit-turn edit)))
+           (gemini-companion-request-await edit))))
   (when (and (input-pending-p) (not defining-kbd-macro) (not executing-kbd-macro))
     (discard-input)
     (gemini-companion-idle-announce "Keys ignored: the review has ended")))

@@ -194,14 +194,13 @@ SIDE is `A' or `B'.  The control panel is current."
   "Call FUNCTION in the panel of VIEW, in its window if it has one.
 Ediff works in the selected window, and may arrange others, which are restored."
   (let ((panel (gemini-companion-ediff--panel view)))
-    (gemini-companion-windows-at-once
-      (save-excursion
-        (gemini-companion-windows-calling
-         (lambda ()
-           (when-let* ((window (get-buffer-window panel t)))
-             (select-window window 'norecord))
-           (with-current-buffer panel
-             (funcall function))))))))
+    (save-excursion
+      (gemini-companion-windows-calling
+       (lambda ()
+         (when-let* ((window (get-buffer-window panel t)))
+           (select-window window 'norecord))
+         (with-current-buffer panel
+           (funcall function)))))))
 
 (cl-defmethod gemini-companion-view-compare ((view gemini-companion-ediff-view))
   "Compare again in the session of VIEW without changing windows."
@@ -250,9 +249,8 @@ Ediff works in the selected window, and may arrange others, which are restored."
 (cl-defmethod gemini-companion-view-edit-proposal ((view gemini-companion-ediff-view))
   "Select the window of the proposal of VIEW; if it is selected, the panel."
   (pcase-let ((`(,panel ,proposal . ,_) (gemini-companion-view-buffers view)))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer (if (eq (current-buffer) proposal) panel proposal)
-                     '(nil (category . gemini-companion-review))))))
+    (pop-to-buffer (if (eq (current-buffer) proposal) panel proposal)
+                   '(nil (category . gemini-companion-review)))))
 
 ;;;; Closing
 

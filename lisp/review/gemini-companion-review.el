@@ -212,8 +212,7 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
   (pcase event
     ('file-changed (gemini-companion-view-compare view))
     ('select (setf (gemini-companion-view-requested view) t)
-             (gemini-companion-windows-at-once
-               (gemini-companion-review--select view))
+             (gemini-companion-review--select view)
              ;; Its letters are keys now.
              (gemini-companion-view-mark view nil)
              (force-mode-line-update t))
@@ -348,12 +347,11 @@ If that fails, restore the windows, and signal the error again."
          (proposal (gemini-companion-edit-proposal-buffer edit)))
     ;; A frame that is deleted with its windows would close it again.
     (gemini-companion-edit-set-view edit nil)
-    (gemini-companion-windows-at-once
-      (gemini-companion-windows-close (gemini-companion-view-layout view)
-                                      (seq-filter #'buffer-live-p
-                                                  (gemini-companion-view-buffers view))
-                                      (gemini-companion-view-windows view))
-      (gemini-companion-view-close view))
+    (gemini-companion-windows-close (gemini-companion-view-layout view)
+                                    (seq-filter #'buffer-live-p
+                                                (gemini-companion-view-buffers view))
+                                    (gemini-companion-view-windows view))
+    (gemini-companion-view-close view)
     (when (buffer-live-p proposal)
       (with-current-buffer proposal
         (setq header-line-format nil)))))

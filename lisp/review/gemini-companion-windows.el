@@ -17,7 +17,6 @@
 (require 'cl-lib)
 (require 'gemini-companion-names)
 (require 'gemini-companion-session)
-(require 'gemini-companion-windows-at-once)
 
 ;;;; State
 
@@ -185,12 +184,11 @@ would have had.  This is an action function of `display-buffer'."
   "Show BUFFER by the function DISPLAY, but not in the selected window.
 DISPLAY is `pop-to-buffer' or `display-buffer'.  Do not hide the terminal of a
 CLI."
-  (gemini-companion-windows-at-once
-    (funcall display buffer
-             '((display-buffer-reuse-window
-                gemini-companion-windows--display-beside)
-               (category . gemini-companion-file)
-               (inhibit-same-window . t)))))
+  (funcall display buffer
+           '((display-buffer-reuse-window
+              gemini-companion-windows--display-beside)
+             (category . gemini-companion-file)
+             (inhibit-same-window . t))))
 
 (defun gemini-companion-windows--display-beside (buffer alist)
   "Display BUFFER beside the terminal of a CLI, if the frame displays one.

@@ -18,7 +18,6 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
-(require 'gemini-companion-windows-at-once)
 
 ;;;; Customization
 
@@ -442,9 +441,8 @@ has the packages")
     ;; Windows follow the output.
     (setq-local window-point-insertion-type t)
     (when show
-      (gemini-companion-windows-at-once
-        (display-buffer (current-buffer)
-                        '(nil (category . gemini-companion-log)))))))
+      (display-buffer (current-buffer)
+                      '(nil (category . gemini-companion-log))))))
 
 (defun gemini-companion-install--insert (text)
   "Insert TEXT at the end of the output; return the position after it."
@@ -456,10 +454,9 @@ has the packages")
 
 (defun gemini-companion-install--hide-log ()
   "Quit the windows with the output, but not the selected one."
-  (gemini-companion-windows-at-once
-    (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
-      (unless (eq window (selected-window))
-        (quit-restore-window window)))))
+  (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
+    (unless (eq window (selected-window))
+      (quit-restore-window window))))
 
 ;;;; Life
 

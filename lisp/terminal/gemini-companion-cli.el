@@ -35,7 +35,6 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
-(require 'gemini-companion-windows-at-once)
 
 ;; A pattern of `cl-struct' calls what Emacs 28 loads with this function only.
 (eval-when-compile (cl-typep nil 'null))
@@ -775,7 +774,7 @@ The header line shows REASON, and the keys that start the CLI again."
          (concat " " reason (substitute-command-keys "; \
 \\<gemini-companion-terminal-ended-map>\\[gemini-companion-run] restarts it, \
 \\[gemini-companion-resume] resumes a conversation, \
-\\[gemini-companion-quit-window] quits")))))
+\\[quit-window] quits")))))
 
 ;;;; Life
 
@@ -874,7 +873,7 @@ selected window, and that is a side window, the window is hidden."
            (gemini-companion-cli-launch cli))
           ((and gemini-companion-run-side-window
                 (eq buffer (window-buffer)))
-           (gemini-companion-quit-window))
+           (quit-window))
           (t
            (gemini-companion-terminal-show buffer)
            ;; No shell would continue a CLI that was suspended.

@@ -18,7 +18,6 @@
 (require 'gemini-companion-roots)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'gemini-companion-windows-at-once)
 
 (declare-function pulse-momentary-highlight-one-line "pulse")
 
@@ -190,12 +189,11 @@ ends.  For DIRECTORY, see `gemini-companion-location--in'."
   ;; Visiting a file may ask, so do that before windows change.
   (let ((buffer (find-file-noselect (gemini-companion-location-file location)))
         (line (gemini-companion-location-line location)))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer buffer '((display-buffer-reuse-window
-                               display-buffer-use-some-window
-                               display-buffer-pop-up-window)
-                              (category . gemini-companion-file)
-                              (inhibit-same-window . t))))
+    (pop-to-buffer buffer '((display-buffer-reuse-window
+                             display-buffer-use-some-window
+                             display-buffer-pop-up-window)
+                            (category . gemini-companion-file)
+                            (inhibit-same-window . t)))
     (when line
       (push-mark nil t)
       (let ((position (save-restriction

@@ -18,7 +18,6 @@
 (require 'cl-lib)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'gemini-companion-windows-at-once)
 (require 'map)
 
 (declare-function eat-exec "ext:eat")
@@ -78,7 +77,7 @@ If the side window is selected, `gemini-companion-run' hides it."
   (let ((map (make-sparse-keymap)))
     (define-key map "g" 'gemini-companion-run)
     (define-key map "r" 'gemini-companion-resume)
-    (define-key map "q" #'gemini-companion-quit-window)
+    (define-key map "q" #'quit-window)
     (define-key map (kbd "C-c C-o") 'gemini-companion-visit-location)
     map)
   "Keys in the buffer of a CLI that has ended.")
@@ -227,18 +226,17 @@ twice, \\`C-x' and \\`C-c' are sent to the program."
          (if (and split-width-threshold (one-window-p t))
              (min split-width-threshold 120)
            split-width-threshold)))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer
-       buffer
-       (pcase (unless (get-buffer-window buffer)
-                gemini-companion-run-side-window)
-         ('nil '(nil (category . gemini-companion-terminal)
-                     (reusable-frames . visible)))
-         (side `(display-buffer-in-side-window
-                 (category . gemini-companion-terminal)
-                 (side . ,side)
-                 (,(if (eq side 'bottom) 'window-height 'window-width)
-                  . 0.4)))))))
+    (pop-to-buffer
+     buffer
+     (pcase (unless (get-buffer-window buffer)
+              gemini-companion-run-side-window)
+       ('nil '(nil (category . gemini-companion-terminal)
+                   (reusable-frames . visible)))
+       (side `(display-buffer-in-side-window
+               (category . gemini-companion-terminal)
+               (side . ,side)
+               (,(if (eq side 'bottom) 'window-height 'window-width)
+                . 0.4))))))
   ;; Emacs would center the cursor of term, with nothing below it.
   (when-let* ((window (get-buffer-window buffer 'visible))
               ((with-current-buffer buffer (derived-mode-p 'term-mode))))

@@ -505,7 +505,6 @@ For a file or directory, compare the last part of its name, as verbatim text."
 (defconst gemini-companion-manual-test-linking
   '("README.org" "NEWS.org" "CONTRIBUTING.org" "doc/gemini-companion.org"
     "doc/design.org" "doc/design-flows.org" "doc/conformance.org" "doc/emacs-31.org"
-    "doc/emacs-bug.org"
     "bench/README.org")
   "What is checked for links.")
 
@@ -851,7 +850,7 @@ VARIABLE is bound to its feature, a string."
   (pcase-dolist (`(,file . ,columns)
                  '(("doc/design.org" . 80) ("doc/design-flows.org" . 80)
                    ("doc/conformance.org" . 80)
-                   ("doc/emacs-31.org" . 100) ("doc/emacs-bug.org" . 100)
+                   ("doc/emacs-31.org" . 100)
                    ("README.org" . 100) ("CONTRIBUTING.org" . 100) ("NEWS.org" . 100)
                    ("doc/gemini-companion.org" . 100)))
     (ert-info (file)

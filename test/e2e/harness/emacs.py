@@ -80,20 +80,6 @@ C-g does not quit in a filter, so it reaches what the test sends it to."
 (defun e2e-said (text)
   "Return whether a message since the last reset had TEXT."
   (with-current-buffer "*Messages*" (string-search text (buffer-string))))
-(defun e2e-collect-twice ()
-  "Free what is garbage, and mark what is left: Emacs may crash then.
-Between, ask for a position on the screen and display a message, as many
-packages do after a command: Emacs may then draw a mode line."
-  (garbage-collect)
-  (pos-visible-in-window-p nil nil t)
-  (let ((message-log-max nil))
-    (message "%s" (or (current-message) "Garbage is collected")))
-  (garbage-collect))
-(defun e2e-collect (collect)
-  "Collect garbage after each command from now on, if COLLECT is non-nil."
-  (if collect
-      (add-hook 'post-command-hook #'e2e-collect-twice 100)
-    (remove-hook 'post-command-hook #'e2e-collect-twice)))
 (defun e2e-be-busy (file)
   "Handle no key while FILE exists."
   (run-at-time 0 nil #'e2e-busy file)
@@ -355,12 +341,11 @@ class Emacs(Screen):
     def burst(self, *keys: str, macro: bool = False) -> None:
         """Press ``keys`` while Emacs is busy, which reads all of them afterwards.
 
-        So there is no redisplay between the commands; garbage is collected after each.
-        With ``macro``, the keys are those of a keyboard macro, which is executed.  Wait
-        for the effect.  There may be no C-g, which would drop the keys before it.
+        So there is no redisplay between the commands.  With ``macro``, the keys are
+        those of a keyboard macro, which is executed.  Wait for the effect.  There may
+        be no C-g, which would drop the keys before it.
         """
         assert "C-g" not in keys
-        self.eval("(e2e-collect t)")
         if macro:
             self.eval(f"(setq last-kbd-macro {self.macro(keys)})")
             self.keys("C-x", "e")
@@ -369,7 +354,6 @@ class Emacs(Screen):
                 self.terminal.keys(*keys)
                 self.terminal.written()
             self._wait_until_handled()
-        self.eval("(e2e-collect nil)")
 
     @staticmethod
     def macro(keys: Sequence[str]) -> str:

@@ -34,19 +34,6 @@ CLIS = {
 KNOWN = """(seq-every-p #'gemini-companion-session-directory
                         (gemini-companion-sessions))"""
 
-# As if memory were used up whenever windows change: Emacs may crash then, so the
-# package lets it collect nothing between the changes that it makes in one step.
-# Elsewhere, collections would be two fifths of the work of an Emacs that shows a CLI.
-COLLECT = """
-(setq gc-cons-threshold 16000000)
-(defun e2e-collect-maybe (&rest _)
-  "Collect garbage if it is 1/16000 of the limit or more, by default 1 kB."
-  (garbage-collect-maybe 16000))
-(dolist (change '(split-window-internal delete-window-internal
-                  delete-other-windows-internal set-window-configuration))
-  (advice-add change :before #'e2e-collect-maybe))
-"""
-
 
 class World:
     """The processes that one test starts, and their end."""
@@ -78,7 +65,6 @@ class World:
             previous.resize(options.get("size", SIZE))
             previous.eval(f"(progn {extra} {visits} nil)")
             return previous
-        extra = COLLECT + extra
         emacs = Emacs(
             self.tools, self.scratch, self.tmux, files, name, extra=extra, **options
         )

@@ -1049,7 +1049,7 @@ since when a CLI waits: the name is longer."
       (should (equal windows (gemini-companion-test-window-names)))
       (should (eq 'pending (gemini-companion-edit-status edit)))
       ;; It has appeared; elsewhere, the next one appears.
-      (gemini-companion-quit-window)
+      (quit-window)
       (setq edit (gemini-companion-test-open "b" "2\n" 2))
       (gemini-companion-test-eventually
         (eq 'shown (gemini-companion-edit-status edit)))

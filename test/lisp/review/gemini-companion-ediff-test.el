@@ -237,7 +237,7 @@
               (gemini-companion-test-show "a" "one\n2\nthree\n")))
             t)
       (execute-kbd-macro (kbd "n x C-c C-c"))
-      (gemini-companion-quit-window)
+      (quit-window)
       (should (equal '((1 accepted "one\n2\n3\n")) outcomes))
       (gemini-companion-test-eventually
         (equal windows (gemini-companion-test-window-names))))
