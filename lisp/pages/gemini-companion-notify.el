@@ -34,17 +34,15 @@
   "Way to notify that a CLI waits for an answer, or has ended a long turn.
 `message' shows a line in the echo area.  `desktop' shows a notification
 of the desktop by D-Bus, or a line in the echo area if that fails.
-`taskbar' shows that line as well, and makes the icon of Emacs ask for
-attention while `system-taskbar-mode' of Emacs 31 is on.  A function is
-called with the session and a text; if it returns a function, that is
-called to withdraw the notification.  Nil means not to notify.
+A function is called with the session and a text; if it returns a
+function, that is called to withdraw the notification.  Nil means not to
+notify.
 
 There is no notification while the terminal or the review of the CLI is
 displayed in a frame with focus, or if the turn took less than ten
 seconds.  Takes effect at once."
   :type '(choice (const :tag "Line in the echo area" message)
                  (const :tag "Desktop notification, by D-Bus" desktop)
-                 (const :tag "Icon of Emacs in the taskbar, in Emacs 31" taskbar)
                  (const :tag "None" nil)
                  (function :tag "Function"))
   :package-version '(gemini-companion . "0.1.0")
@@ -324,8 +322,6 @@ Record the function that withdraws the notice, if there is one."
   (let* ((text (substring-no-properties text))
          (withdraw (pcase gemini-companion-notify
                      ('nil nil)
-                     ('taskbar (gemini-companion-idle-announce text)
-                               (gemini-companion-notify--taskbar))
                      ((or 'message 'desktop)
                       (or (and (eq gemini-companion-notify 'desktop)
                                (gemini-companion-notify--dbus session text))
@@ -350,16 +346,7 @@ This is called by a click on a notification."
     (cond (request (gemini-companion-request-show request))
           (terminal (gemini-companion-terminal-show terminal)))))
 
-;;;; D-Bus and the taskbar
-
-(defun gemini-companion-notify--taskbar ()
-  "Make the icon of Emacs ask for attention, if `system-taskbar-mode' is on.
-Return a function that ends that with the last notification, or nil."
-  (when (bound-and-true-p system-taskbar-mode)
-    (gemini-companion-notify--call 'system-taskbar-attention 'informational)
-    (lambda ()
-      (unless gemini-companion-notify--open
-        (gemini-companion-notify--call 'system-taskbar-attention)))))
+;;;; D-Bus
 
 (defun gemini-companion-notify--dbus (session text)
   "Show TEXT about SESSION by D-Bus, if a service is there or can be started.

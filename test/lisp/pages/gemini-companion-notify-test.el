@@ -284,29 +284,6 @@ M-x gemini-companion-review goes there"
         (gemini-companion-notify-test-settled 'question
           (should-not (string-search "proposes" (or shown ""))))))))
 
-(ert-deftest gemini-companion-notify-by-the-taskbar-while-that-mode-is-on ()
-  (gemini-companion-notify-test-with
-    (let ((gemini-companion-notify 'taskbar)
-          (alerts nil)
-          (shown nil))
-      ;; The mode and the function of Emacs 31.
-      (cl-letf (((symbol-function 'system-taskbar-attention)
-                 (lambda (&optional urgency _timeout) (push urgency alerts)))
-                ((symbol-function 'message)
-                 (lambda (format &rest args)
-                   (setq shown (and format (apply #'format format args)))))
-                ((symbol-function 'current-message) (lambda () shown)))
-        (pcase-dolist (`(,on ,during ,after) '((nil nil nil)
-                                               (t (informational)
-                                                  (nil informational))))
-          (cl-progv '(system-taskbar-mode) (list on)
-            (setq shown nil)
-            (gemini-companion-notify-test-settled 'question
-              (should (string-search "asks in its terminal" shown))
-              (should (equal during alerts)))
-            (gemini-companion-notify-test-settled 'prompt
-              (should (equal after alerts)))))))))
-
 (ert-deftest gemini-companion-notify-without-a-bus-shows-no-error ()
   (gemini-companion-notify-test-with
     (let ((gemini-companion-notify 'desktop)
