@@ -185,14 +185,6 @@
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)
 
-(defcustom gemini-companion-in-misc-info nil
-  "Non-nil means to show the state of the CLIs in `mode-line-misc-info'.
-Otherwise the lighter of the mode shows it, which doom-modeline and
-mood-line hide.  Takes effect at once."
-  :type 'boolean
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
-
 ;;;; State
 
 ;; The parts read this before -context is loaded.
@@ -322,8 +314,7 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
 \\[gemini-companion-edit-reject] rejects it."
   :global t
   :package-version '(gemini-companion . "0.1.0")
-  :lighter (:eval (unless gemini-companion-in-misc-info
-                    (gemini-companion-lighter)))
+  :lighter (:eval (gemini-companion-lighter))
   :keymap (let ((map (make-sparse-keymap)))
             (define-key map [menu-bar gemini]
               (cons "Gemini" gemini-companion--menu-map))
@@ -352,21 +343,12 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
   (message "%s; %s starts a CLI" done
            (substitute-command-keys "\\[gemini-companion-run]")))
 
-(defconst gemini-companion--misc-info
-  '(gemini-companion-mode
-    (:eval (when gemini-companion-in-misc-info (gemini-companion-lighter))))
-  "Element of `mode-line-misc-info' while the mode is on.")
-
 (defun gemini-companion--turn-on ()
   "Start the server and the parts, unless they are running.
 Install the packages of the server first, if needed."
   (unless (gemini-companion-server-running-p)
     (setq gemini-companion-server-problem nil
           gemini-companion-context-directory default-directory)
-    (setq-default mode-line-misc-info
-                  (append (remove gemini-companion--misc-info
-                                  (default-value 'mode-line-misc-info))
-                          (list gemini-companion--misc-info)))
     (cond ((gemini-companion-install-running-p)
            ;; The end of the installation starts the server.
            nil)
@@ -411,10 +393,7 @@ Close their views immediately if NOW is non-nil."
   (dolist (part (reverse (gemini-companion-parts-loaded)))
     (gemini-companion-log-guarded "Stopping a part of gemini-companion"
       (gemini-companion-part-stop part)))
-  (setq gemini-companion-context-directory nil)
-  (setq-default mode-line-misc-info
-                (remove gemini-companion--misc-info
-                        (default-value 'mode-line-misc-info))))
+  (setq gemini-companion-context-directory nil))
 
 (defun gemini-companion--leave ()
   "Turn everything off before Emacs exits.
