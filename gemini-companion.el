@@ -487,40 +487,6 @@ M-x gemini-companion-mode turns it on"))
          (gemini-companion--show-first-step
           "Python packages of gemini-companion installed"))))
 
-;;;; Unloading
-
-(defun gemini-companion-unload-function ()
-  "Turn the mode off, and unload the other files.
-They use this one, so `unload-feature' needs its argument FORCE."
-  (gemini-companion--clear)
-  (let ((directory (file-name-directory (feature-file 'gemini-companion))))
-    (dolist (feature (delq 'gemini-companion (copy-sequence features)))
-      (when (and (string-prefix-p "gemini-companion" (symbol-name feature))
-                 (string-prefix-p directory (feature-file feature)))
-        (unload-feature feature t))))
-  nil)
-
-(defun gemini-companion--clear ()
-  "Turn the mode off, end its processes and kill its buffers; return nil."
-  (gemini-companion--turn-off 'rejected 'now)
-  (gemini-companion-mode -1)
-  (let ((ours (apply-partially #'string-prefix-p "gemini-companion")))
-    (dolist (process (process-list))
-      (when (funcall ours (process-name process))
-        ;; The server deletes its files.
-        (with-timeout (5)
-          (while (accept-process-output process)))
-        (delete-process process)))
-    (dolist (buffer (buffer-list))
-      (when (funcall ours (symbol-name (buffer-local-value 'major-mode buffer)))
-        (kill-buffer buffer)))))
-
-;; No file requires some of these, so each of them may be unloaded alone.
-(dolist (part (gemini-companion-parts-used-later))
-  (defalias (intern (format "%s-unload-function"
-                            (gemini-companion-part-feature part)))
-    #'gemini-companion--clear))
-
 ;;;; Commands
 
 ;;;###autoload

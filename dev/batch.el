@@ -194,14 +194,14 @@ It is nil until the first call of `batch--users'.")
 
 (defun batch--unused ()
   "Return public functions here that no other file has, (LINE TEXT) lists.
-Commands are for the user, and unload functions for Emacs."
+Commands are for the user."
   (let ((found nil))
     (goto-char (point-min))
     (while (re-search-forward
             "^(\\(?:cl-\\)?def\\(?:un\\|macro\\|subst\\|generic\\) \\([^ \n]+\\)" nil t)
       (let ((name (match-string 1))
             (line (line-number-at-pos)))
-        (unless (or (string-match-p "--\\|-unload-function\\'" name)
+        (unless (or (string-search "--" name)
                     (cdr (batch--users name))
                     (re-search-forward "^ +(interactive\\_>"
                                        (save-excursion (end-of-defun) (point)) t))

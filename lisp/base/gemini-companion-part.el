@@ -62,11 +62,6 @@ at its end.")
       (push member (cdr (memq after parts))))
     parts))
 
-(defun gemini-companion-parts-used-later ()
-  "Return the components whose files are loaded on first use."
-  (append gemini-companion-part--used-later
-          (mapcar #'car (gemini-companion-part--members))))
-
 (defun gemini-companion-part--starts-p (part)
   "Return non-nil if the file of PART is loaded when the mode is turned on."
   (pcase (assq part (gemini-companion-part--members))

@@ -737,16 +737,6 @@ arguments."
                    gemini-companion-terminal-cli))
                  (string-trim event)))))))
 
-(defun gemini-companion-cli-unload-function ()
-  "Make the terminals of CLIs ordinary ones, for `unload-feature'."
-  (dolist (process (process-list))
-    (remove-function (process-sentinel process)
-                     #'gemini-companion-cli--sentinel))
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (remove-hook 'kill-buffer-hook #'gemini-companion-cli--delete-files t)))
-  (gemini-companion-terminal-release 'all))
-
 (defun gemini-companion-cli--start-failure (process)
   "Return the exit status of PROCESS, a CLI, if it has failed to start.
 A shell and env exit with 126 or 127 if they cannot run a program.  A CLI may

@@ -295,14 +295,13 @@ Called when a CLI has started, connected or disconnected."
               (setq-local minor-mode-overriding-map-alist
                           (list (cons t gemini-companion-terminal-map))))))))))
 
-(defun gemini-companion-terminal-release (&optional all)
-  "Make the terminals of running CLIs ordinary terminals.
-If ALL is non-nil, also do so for the buffers of CLIs that have ended."
+(defun gemini-companion-terminal-release ()
+  "Make the terminals of running CLIs ordinary terminals."
   (mapc #'gemini-companion-terminal--unwatch (process-list))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when (and gemini-companion-terminal-cli
-                 (or all (get-buffer-process buffer)))
+                 (get-buffer-process buffer))
         (mapc #'kill-local-variable
               '(minor-mode-overriding-map-alist header-line-format))))))
 

@@ -236,33 +236,6 @@ starts a CLI"
                        load-history))
               #'string<))))))
 
-(ert-deftest gemini-companion-mode-off-by-unloading-leaves-nothing ()
-  (should
-   (equal
-    '(nil nil nil t)
-    (gemini-companion-test-fresh
-     '(start)
-     '(wait)
-     '(find-file (make-temp-file "unload"))
-     '(gemini-companion-server-receive
-         'open-diff 1 '(:id "one") buffer-file-name "new\n")
-     '(gemini-companion-review)
-     '(gemini-companion-list)
-     '(gemini-companion-status)
-     '(setq file (cadar (plist-get (gemini-companion-server-info) :discovery)))
-     '(unload-feature 'gemini-companion t)
-     '(setq left (seq-filter
-                  (lambda (feature)
-                    (string-prefix-p "gemini-companion" (symbol-name feature)))
-                  features))
-     '(require 'gemini-companion-test-helper)
-     '(list left (gemini-companion-test-traces) (file-exists-p file)
-            (progn (require 'gemini-companion) (start) (wait)
-                   (gemini-companion-list)
-                   (unload-feature 'gemini-companion-overview)
-                   (not (or gemini-companion-mode
-                            (gemini-companion-test-traces)))))))))
-
 (ert-deftest gemini-companion-files-bind-keys-in-no-map-of-others ()
   (should-not
    (gemini-companion-test-fresh

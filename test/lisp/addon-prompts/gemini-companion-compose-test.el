@@ -424,14 +424,4 @@ is none."
     (gemini-companion-test-leaves-only things)
     (should (equal before (gemini-companion-test-hooks)))))
 
-(ert-deftest gemini-companion-compose-unloaded-turns-the-mode-off ()
-  (should
-   (gemini-companion-test-fresh
-    '(require 'gemini-companion-test-helper)
-    '(start)
-    '(wait)
-    '(gemini-companion-compose)
-    '(unload-feature 'gemini-companion-compose)
-    '(not (or gemini-companion-mode (gemini-companion-test-traces))))))
-
 ;;; gemini-companion-compose-test.el ends here
