@@ -75,17 +75,6 @@ plists, see `gemini-companion-status--process-finding'."
 (defvar gemini-companion-status--search nil
   "The last search for CLIs that run, or nil.")
 
-(cl-defstruct (gemini-companion-status--node (:noinline t))
-  "The Node.js that runs the program of a CLI.
-QUERY is the command that prints its version, in an environment with PATH.
-Once it has answered, VERSION is a string such as 22.1.0, or PROBLEM is a
-line about what failed."
-  query path version problem)
-
-(defvar gemini-companion-status--nodes nil
-  "The Node.js programs whose version was asked for since the last status.
-It is a list of `gemini-companion-status--node'.")
-
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
 
@@ -107,8 +96,7 @@ It is a list of `gemini-companion-status--node'.")
                                   gemini-companion-names-hosts-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _)
-                (setq gemini-companion-status--search nil
-                      gemini-companion-status--nodes nil)
+                (setq gemini-companion-status--search nil)
                 (gemini-companion-page-refresh))))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'status)) _how)
@@ -361,89 +349,7 @@ The environment is that of the buffer where the status was called, which
                    (current-buffer)))
          (exec-path (buffer-local-value 'exec-path origin))
          (process-environment (buffer-local-value 'process-environment origin)))
-    (mapcan (lambda (client)
-              (cons (gemini-companion-status--client client)
-                    (gemini-companion-status--node-findings client)))
-            (gemini-companion-cli-clients))))
-
-(defun gemini-companion-status--node-findings (client)
-  "Return a list of the finding about the Node.js of CLIENT, or nil.
-It is nil if all is well, until the program has answered, and if CLIENT
-is no script of Node.js."
-  (when-let* ((node (gemini-companion-status--node-of client)))
-    (pcase-let (((cl-struct gemini-companion-status--node version problem) node)
-                (title (gemini-companion-client-title client))
-                (oldest (gemini-companion-client-node client))
-                (mark (if (cl-find client (gemini-companion-sessions)
-                                   :key #'gemini-companion-session-client
-                                   :test #'equal)
-                          ;; A CLI that runs has found its program with
-                          ;; another PATH.
-                          'note
-                        'bad)))
-      (cond
-       (problem
-        `((,mark ,(format "%s needs Node.js, which does not run: %s"
-                          title problem)
-                 ,(format "Set PATH in the environment of Emacs, by `setenv' or \
-the package exec-path-from-shell, to one with Node.js %s or later; `exec-path' \
-is not enough for it." oldest))))
-       ((and version oldest (version< version oldest))
-        `((,mark ,(format "Node.js %s is too old for %s, which needs %s or later"
-                          version title oldest)
-                 "Put the directory of a later one first in the PATH of \
-Emacs.")))))))
-
-(defun gemini-companion-status--node-of (client)
-  "Return the Node.js of CLIENT, a struct, or nil if it needs none.
-Ask for its version if that was not asked yet."
-  (when-let* ((command (gemini-companion-status--node-command client)))
-    ;; The program env, which runs Node.js, searches this PATH.
-    (let ((path (getenv "PATH")))
-      (or (seq-find (lambda (node)
-                      (and (equal command
-                                  (gemini-companion-status--node-query node))
-                           (equal path (gemini-companion-status--node-path node))))
-                    gemini-companion-status--nodes)
-          (let ((node (make-gemini-companion-status--node
-                       :query command :path path)))
-            (push node gemini-companion-status--nodes)
-            (gemini-companion-status--ask-node node)
-            node)))))
-
-(defun gemini-companion-status--ask-node (node)
-  "Ask NODE for its version; the status is written again after the answer."
-  (condition-case problem
-      (gemini-companion-cli-program
-       "gemini-companion-node" (gemini-companion-status--node-query node) ""
-       (lambda (output problem)
-         (if (and (not problem)
-                  (string-match "[0-9]+\\(?:\\.[0-9]+\\)+" output))
-             (setf (gemini-companion-status--node-version node)
-                   (match-string 0 output))
-           (setf (gemini-companion-status--node-problem node)
-                 (or problem (string-trim output))))
-         (gemini-companion-page-refresh-soon
-          (get-buffer gemini-companion-status--name))))
-    ;; The program has gone, or may not be executed.
-    (file-error
-     (setf (gemini-companion-status--node-problem node)
-           (error-message-string problem)))))
-
-(defun gemini-companion-status--node-command (client)
-  "Return the command that prints the version of the Node.js of CLIENT.
-Return nil if its program is no script whose first line names that."
-  (when-let* ((file (executable-find (car (gemini-companion-cli-command client))))
-              (first (with-temp-buffer
-                       (insert-file-contents-literally file nil 0 200)
-                       (buffer-substring (point-min) (line-end-position))))
-              ((string-prefix-p "#!" first))
-              (words (split-string (substring first 2)))
-              (node (seq-position words "node"
-                                  (lambda (word _)
-                                    (string-match-p "\\(?:\\`\\|/\\)node\\(?:js\\)?\\'"
-                                                    word)))))
-    (append (seq-take words (1+ node)) '("--version"))))
+    (mapcar #'gemini-companion-status--client (gemini-companion-cli-clients))))
 
 (defun gemini-companion-status--client (client)
   "Return the finding about the discovery file or the version of CLIENT."

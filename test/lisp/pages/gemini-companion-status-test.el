@@ -234,41 +234,6 @@ parts find."
                                              client (expand-file-name "bin"))))))
                          (gemini-companion-status-test--marks "CLI"))))))))
 
-(ert-deftest gemini-companion-status-test-asks-the-node-of-a-cli ()
-  "It is the one in PATH, of the buffer where the status was called."
-  (gemini-companion-status-test--with-home
-    (dolist (name '("cli" "node" "old/node" "new/node"))
-      (gemini-companion-test-write
-       name (pcase name
-              ("cli" "#!/usr/bin/env -S node --no-warnings\n")
-              ("node" "#!/bin/sh\nexit 127\n")
-              ("old/node" "#!/bin/sh\necho v18.20.4\n")
-              (_ "#!/bin/sh\necho v22.1.0\n")))
-      (set-file-modes name #o755))
-    (let ((gemini-companion-run-commands
-           `(("gemini" . ,(expand-file-name "cli"))))
-          (path (getenv "PATH")))
-      (make-directory ".gemini")
-      (pcase-dolist (`(,first ,wanted)
-                     `(("/empty" "needs Node.js, which does not run: .*node")
-                       (,(expand-file-name "old")
-                        "Node.js 18.20.4 is too old for Gemini CLI, which needs 20")
-                       (,(expand-file-name "new") nil)))
-        (with-temp-buffer
-          (setq-local process-environment
-                      (cons (concat "PATH=" first
-                                    (if (equal first "/empty") "" (concat ":" path)))
-                            process-environment))
-          (gemini-companion-status-test--with-status
-              (list (assoc "CLI" gemini-companion-status-checks))
-            (gemini-companion-test-eventually
-              (not (get-process "gemini-companion-node")))
-            (gemini-companion-test-run-timers)
-            (if wanted
-                (should (string-match-p (concat "^Not connected: .*" wanted)
-                                        (buffer-string)))
-              (should-not (string-search "Node.js" (buffer-string))))))))))
-
 (ert-deftest gemini-companion-status-test-names-why-a-cli-is-not-connected ()
   (gemini-companion-status-test--with-home
     (let ((gemini-companion-roots-last nil)
