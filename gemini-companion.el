@@ -103,8 +103,6 @@
     "Install the extension by which CLIENT connects, or remove it; ask first." t)
   (autoload 'gemini-companion-list "gemini-companion-overview"
     "Go to what waits for an answer in the overview of all CLIs." t)
-  (autoload 'gemini-companion-last-proposal "gemini-companion-last-proposal"
-    "Show the last unwritten proposal that you edited or accepted." t)
   (autoload 'gemini-companion-visit-location "gemini-companion-location"
     "Go to the file and line at point in this terminal." t)
   (autoload 'gemini-companion-visit-location-at-click "gemini-companion-location"

@@ -34,9 +34,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :enable connected)
      ("l" gemini-companion-list "What waits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
-      :enable connected :on auto-accept)
-     ("o" gemini-companion-last-proposal "Show text not written" (global)
-      :enable unsaved-proposal))
+      :enable connected :on auto-accept))
     ("Changes in files"
      ("n" gemini-companion-next-change "Next change" (global change)
       :enable changes)

@@ -127,9 +127,7 @@ nil for an edit of the CLI.")
 file, or nil.")
   (unmarked nil :documentation "A `gemini-companion-unmarked' if it is of several
 files, without marks, and FILE is their root; or nil.")
-  (undone nil :documentation "The hunks that were reverted, in order.")
-  (unsaved-proposal nil :documentation "Cons of a time and a text that was not
-written, for `gemini-companion-last-proposal'."))
+  (undone nil :documentation "The hunks that were reverted, in order."))
 
 (defun gemini-companion-edit-directories-to-make (file)
   "Return the directories above FILE that are missing, innermost first.
@@ -235,17 +233,15 @@ It is 1 for each 400 kB of its texts."
 
 (defun gemini-companion-edit--pruned (edits)
   "Return EDITS, the last one first, up to a weight of 100.
-Also return older edits that are under review, whose outcome the CLI has not
-received, or that have an unsaved proposal."
-  (let ((unsaved (gemini-companion-edits-with-unsaved-proposal))
-        (capacity 100)
+Also return older edits that are under review, or whose outcome the CLI has not
+received."
+  (let ((capacity 100)
         (remaining nil))
     (dolist (edit edits)
       (cl-decf capacity (gemini-companion-edit--weight edit))
       (when (or (<= 0 capacity)
                 (gemini-companion-edit-proposal-buffer edit)
-                (gemini-companion-edit-outcome edit)
-                (memq edit unsaved))
+                (gemini-companion-edit-outcome edit))
         (push edit remaining)))
     (nreverse remaining)))
 
@@ -457,36 +453,6 @@ review."
            (setq-local kill-buffer-hook nil)
            (kill-buffer)))))))
 
-;;;; Texts that were not written
-
-(defun gemini-companion-edit-keep-proposal (edit text &optional format)
-  "Keep TEXT of EDIT for `gemini-companion-last-proposal'.
-If FORMAT is non-nil, display a message by FORMAT with two strings: the name of
-the file and a key."
-  (setf (gemini-companion-edit-unsaved-proposal edit) (cons (float-time) text))
-  (when format
-    (message
-     format (gemini-companion-edit-name edit 'plain)
-     (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
-
-(defun gemini-companion-edit-drop-unsaved-proposal (edit text)
-  "Drop the unsaved proposal of EDIT if it is TEXT, which was written."
-  (when (equal text (cdr (gemini-companion-edit-unsaved-proposal edit)))
-    (setf (gemini-companion-edit-unsaved-proposal edit) nil)))
-
-(defun gemini-companion-edits-with-unsaved-proposal ()
-  "Return up to ten edits with an unsaved proposal, the newest proposal first."
-  (seq-take (seq-sort-by (lambda (edit)
-                           (car (gemini-companion-edit-unsaved-proposal edit)))
-                         #'>
-                         (seq-filter #'gemini-companion-edit-unsaved-proposal
-                                     gemini-companion-edit--all))
-            10))
-
-(cl-defmethod gemini-companion-commands-value ((_name (eql 'unsaved-proposal)))
-  "Return the edits whose texts were not written."
-  (gemini-companion-edits-with-unsaved-proposal))
-
 ;;;; An edit as a request
 
 (cl-defmethod gemini-companion-request-label ((edit gemini-companion-edit))
@@ -528,13 +494,10 @@ the file and a key."
   '((gemini-companion-request-list-functions gemini-companion-edits-alone)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
-  "Drop all edits, except those with an unsaved proposal.
-Keep edits whose views are not closed yet."
+  "Drop all edits, except those whose views are not closed yet."
   (dolist (edit gemini-companion-edit--all)
     (setf (gemini-companion-edit-outcome edit) nil))
-  (setq gemini-companion-edit--all
-        (seq-union (gemini-companion-edits-ending)
-                   (gemini-companion-edits-with-unsaved-proposal) #'eq)))
+  (setq gemini-companion-edit--all (gemini-companion-edits-ending)))
 
 (provide 'gemini-companion-edit)
 ;;; gemini-companion-edit.el ends here

@@ -152,25 +152,39 @@ If the CLI has not reported that turn, any edit may be."
         (not (gemini-companion-turn-reported turn))
         (eq turn (gemini-companion-edit-turn edit)))))
 
+(defun gemini-companion-file-state-keep-accepted (edit problem)
+  "Add the text of EDIT to the kill ring, and display PROBLEM, if it is the user's.
+EDIT has ended, and its text is not in its file."
+  (let ((text (gemini-companion-edit-after edit)))
+    (when (and text (gemini-companion-edit-texts-by-user-p edit text))
+      (gemini-companion-text-keep text problem))))
+
+(defun gemini-companion-file-state-keep-awaited (edit)
+  "Add the text of EDIT to the kill ring if it is the user's and is not written.
+Called when the mode is turned off, after which a write would not be noticed."
+  (when (and (gemini-companion-edit-accepted-p edit)
+             (null (gemini-companion-edit-file-state edit))
+             (not (gemini-companion-edit-texts-in-file-p edit)))
+    (gemini-companion-file-state-keep-accepted
+     edit (format "%s is not written yet" (gemini-companion-edit-name edit 'plain)))))
+
 (defun gemini-companion-file-state--set-written (edit text)
   "Record that EDIT was written with TEXT, which is one of its texts.
 If TEXT is not the text that was answered, the CLI has ignored the edits of the
 user: keep and report them."
-  (let ((answered (gemini-companion-edit-after edit)))
-    (if (equal text answered)
-        (gemini-companion-edit-drop-unsaved-proposal edit text)
-      (when (gemini-companion-edit-texts-by-user-p edit answered)
-        (gemini-companion-edit-keep-proposal
-         edit answered "%s was written without your edits; %s shows them")))
-    (setf (gemini-companion-edit-after edit) text
-          (gemini-companion-edit-file-state edit) 'written)
-    ;; Later, the user may have converted the file.
-    (unless (gemini-companion-edit-format edit)
-      (gemini-companion-edit-texts-record-format edit))))
+  (unless (equal text (gemini-companion-edit-after edit))
+    (gemini-companion-file-state-keep-accepted
+     edit (format "%s was written without your edits"
+                  (gemini-companion-edit-name edit 'plain))))
+  (setf (gemini-companion-edit-after edit) text
+        (gemini-companion-edit-file-state edit) 'written)
+  ;; Later, the user may have converted the file.
+  (unless (gemini-companion-edit-format edit)
+    (gemini-companion-edit-texts-record-format edit)))
 
 (defun gemini-companion-file-state--set-maybe-written (edit)
   "Record that EDIT was written, but that the file has another text.
-The text that the user has accepted is kept.  If the writes of other edits are
+Keep the text that the user has accepted.  If the writes of other edits are
 awaited, too, the file has the text of one of them, or of all."
   (let ((others (seq-filter #'gemini-companion-file-state--open-or-one-of-p
                             (gemini-companion-edit-others-of-file edit))))
@@ -180,6 +194,9 @@ awaited, too, the file has the text of one of them, or of all."
   (if (gemini-companion-client-writes-own-text-p (gemini-companion-edit-client edit))
       (gemini-companion-file-state--set-written edit
                                                 (gemini-companion-edit-proposed edit))
+    (gemini-companion-file-state-keep-accepted
+     edit (format "%s was written, but has another text"
+                  (gemini-companion-edit-name edit 'plain)))
     (setf (gemini-companion-edit-file-state edit) 'written)
     ;; The CLI may read the file in another coding system than Emacs.
     (when-let* (((not (or (memq 'one-of (gemini-companion-edit-remarks edit))
@@ -211,9 +228,10 @@ if the list of edits has dropped EDIT."
              (null (gemini-companion-edit-file-state edit))
              (not (gemini-companion-edit-texts-in-file-p edit)))
     ;; Once the user has interrupted Gemini CLI, it ignores the review.
-    (gemini-companion-edit-keep-proposal
-     edit (gemini-companion-edit-after edit)
-     "%s was accepted but was not written; %s shows the text")
+    (let ((problem (format "%s was accepted but was not written"
+                           (gemini-companion-edit-name edit 'plain))))
+      (message "%s" problem)
+      (gemini-companion-file-state-keep-accepted edit problem))
     (gemini-companion-file-state-set-unwritten edit)))
 
 (defun gemini-companion-file-state-set-unwritten (edit)

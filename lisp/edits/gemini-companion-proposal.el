@@ -64,7 +64,8 @@ in the terminal of the CLI."
                                           :proposed proposal :group group)))
     (when previous
       (gemini-companion-proposal--keep-edits
-       previous "New proposal for %s; %s shows your edits of the previous one")
+       previous (format "New proposal for %s replaces the one that you edited"
+                        (gemini-companion-edit-name previous 'plain)))
       (gemini-companion-proposal--decide previous 'dismissed))
     (with-current-buffer
         (setf (gemini-companion-edit-proposal-buffer edit)
@@ -110,7 +111,7 @@ between two commands if OCCASION is nil, see `gemini-companion-watch-check'."
   (cond ((gemini-companion-edit-texts-in-file-p edit
                                                 (gemini-companion-edit-proposed edit))
          (gemini-companion-proposal--decide edit 'dismissed)
-         (unless (gemini-companion-edit-unsaved-proposal edit)
+         (unless (gemini-companion-edit-texts-edited-p edit)
            (message "%s already has the proposed text; review closed \
 (if %s still prompts, answer there)"
                     (gemini-companion-edit-name edit)
@@ -227,9 +228,13 @@ has exited, `disconnected' if it has not reconnected in time,
 `interrupted' if it no longer asks, and `lost' if the server gave up."
   (when-let* (((gemini-companion-edit-open-p edit))
               (text (gemini-companion-edit-text edit)))
-    (let ((kept (gemini-companion-proposal--keep-edits edit)))
-      (when (and (eq reason 'interrupted) (not kept))
-        (gemini-companion-edit-keep-proposal edit text))
+    (let* ((problem (unless (memq reason '(closed lost))
+                      (format "%s %s; review closed, %s not written"
+                              (gemini-companion-session-name
+                               (gemini-companion-edit-session edit))
+                              reason (gemini-companion-edit-name edit))))
+           (kept (gemini-companion-proposal--keep-edits
+                  edit (or problem (gemini-companion-proposal--closed edit)))))
       (when (and (eq reason 'closed) (gemini-companion-edit-texts-emptied-p edit))
         (message
          "Empty proposal for %s was not sent; after a yes in the terminal, \
@@ -239,16 +244,10 @@ has exited, `disconnected' if it has not reconnected in time,
       (when (memq reason '(interrupted disconnected))
         ;; The CLI may still wait for its outcome.
         (gemini-companion-proposal--send edit))
-      (unless (memq reason '(closed lost))
-        (setf (gemini-companion-edit-problem edit)
-              (message (concat "%s %s; review closed, %s not written"
-                               (and kept "; %s shows your edits"))
-                       (gemini-companion-session-name
-                        (gemini-companion-edit-session edit))
-                       reason
-                       (gemini-companion-edit-name edit)
-                       (substitute-command-keys
-                        "\\[gemini-companion-last-proposal]")))))
+      (when problem
+        (setf (gemini-companion-edit-problem edit) problem)
+        (unless kept
+          (message "%s" problem))))
     text))
 
 (defun gemini-companion-proposal--take (edit decision)
@@ -259,11 +258,10 @@ has exited, `disconnected' if it has not reconnected in time,
       (gemini-companion-edit-texts-read edit)
       (gemini-companion-proposal--decide
        edit decision
-       (when (gemini-companion-edit-texts-by-user-p edit text)
-         ;; The text of the user is kept until it is written.
-         (gemini-companion-edit-keep-proposal edit text)
-         (and (gemini-companion-client-writes-own-text-p
-               (gemini-companion-edit-client edit)) text))))))
+       (and (gemini-companion-edit-texts-by-user-p edit text)
+            (gemini-companion-client-writes-own-text-p
+             (gemini-companion-edit-client edit))
+            text)))))
 
 (defun gemini-companion-proposal-decide-in-group (edit decision)
   "Set the DECISION about EDIT of a group, which the user has answered.
@@ -287,7 +285,7 @@ REASON says why EDIT must be reviewed, a string, which is recorded."
   ;; The user may have typed in the proposal since EDIT was dismissed.
   (when (eq 'dismissed (gemini-companion-edit-decision edit))
     (gemini-companion-proposal--keep-edits
-     edit "Review of %s closed; %s shows your edits"))
+     edit (gemini-companion-proposal--closed edit)))
   (gemini-companion-proposal-hide edit)
   (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
   (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
@@ -299,9 +297,11 @@ REASON says why EDIT must be reviewed, a string, which is recorded."
   "Set DECISION for all open edits.
 Dismiss the edits that an extension will propose again to the next server.
 Close the views between two commands, or at once if NOW is non-nil."
+  (mapc #'gemini-companion-file-state-keep-awaited (gemini-companion-edits))
   (dolist (edit (gemini-companion-edits-open))
     (gemini-companion-log-guarded "Ending a review"
-      (gemini-companion-proposal--keep-edits edit)
+      (gemini-companion-proposal--keep-edits
+       edit (gemini-companion-proposal--closed edit))
       (gemini-companion-proposal--decide
        edit (if (gemini-companion-client-extended-p
                  (gemini-companion-edit-client edit))
@@ -340,15 +340,14 @@ Ask if the user's text in an open edit would be dropped."
 (defun gemini-companion-proposal--buffer-killed ()
   "Close the review whose buffer is being killed; reject it if it is open."
   (when-let* ((edit (gemini-companion-proposal--ends-here)))
-    (let* ((open (gemini-companion-edit-open-p edit))
-           (kept (and open (gemini-companion-proposal--keep-edits edit))))
+    (let* ((rejected (and (gemini-companion-edit-open-p edit)
+                          (gemini-companion-proposal--rejected edit)))
+           (kept (and rejected
+                      (gemini-companion-proposal--keep-edits edit rejected))))
       (gemini-companion-proposal--decide edit 'rejected)
       (gemini-companion-proposal-finish edit)
-      (when open
-        (message (if kept "%s; %s shows your edits" "%s")
-                 (gemini-companion-proposal--rejected edit)
-                 (substitute-command-keys
-                  "\\[gemini-companion-last-proposal]"))))))
+      (when (and rejected (not kept))
+        (message "%s" rejected)))))
 
 (defun gemini-companion-proposal-drop-p (&optional edit)
   "Return non-nil if the edits by the user in the proposal of EDIT may be dropped.
@@ -366,19 +365,22 @@ Emacs is not interactive."
                               (gemini-companion-edit-name edit 'plain))
                             edited ", "))))))
 
-(defun gemini-companion-proposal--keep-edits (edit &optional format)
-  "Keep the proposal of EDIT if the user has edited it, but not emptied it.
-Return non-nil if so, and display a message by FORMAT, as for
-`gemini-companion-edit-keep-proposal', unless that text was kept before."
+(defun gemini-companion-proposal--closed (edit)
+  "Return a message that the review of EDIT was closed."
+  (format "Review of %s closed" (gemini-companion-edit-name edit 'plain)))
+
+(defun gemini-companion-proposal--keep-edits (edit problem)
+  "Add the proposal of EDIT to the kill ring if the user has edited it.
+Display PROBLEM, and return non-nil, if so.  Do nothing if the proposal was
+emptied, or if its text is in the kill ring already."
   (when-let* ((proposal (gemini-companion-edit-proposal-buffer edit))
               ((buffer-live-p proposal))
               (text (gemini-companion-hunk-remaining-text proposal))
               ((gemini-companion-edit-texts-by-user-p edit text))
               ;; A yes in the terminal may have written that text.
-              ((not (gemini-companion-edit-texts-in-file-p edit text))))
-    (gemini-companion-edit-keep-proposal
-     edit text
-     (unless (equal text (cdr (gemini-companion-edit-unsaved-proposal edit))) format))
+              ((not (gemini-companion-edit-texts-in-file-p edit text)))
+              ((not (member text kill-ring))))
+    (gemini-companion-text-keep text problem)
     t))
 
 ;;;; Outcomes
@@ -413,19 +415,17 @@ cannot be called.  The server does not know an edit of a group."
               ((gemini-companion-edit-outcome edit))
               ((null (gemini-companion-edit-file-state edit)))
               ((gemini-companion-edit-written-p edit)))
-    (gemini-companion-edit-keep-proposal edit (gemini-companion-edit-after edit))
-    (gemini-companion-file-state-set-unwritten edit)
-    (display-warning
-     'gemini-companion
-     (format "%s was not written: %s %s.  \
-M-x gemini-companion-last-proposal shows the text that you accepted"
-             (gemini-companion-edit-name edit)
-             (gemini-companion-session-name
-              (gemini-companion-edit-session edit))
-             (if (gemini-companion-session-connected-p
-                  (gemini-companion-edit-session edit))
-                 "is no longer waiting for the answer"
-               "is no longer connected"))))
+    (let ((problem (format "%s was not written: %s %s"
+                           (gemini-companion-edit-name edit)
+                           (gemini-companion-session-name
+                            (gemini-companion-edit-session edit))
+                           (if (gemini-companion-session-connected-p
+                                (gemini-companion-edit-session edit))
+                               "is no longer waiting for the answer"
+                             "is no longer connected"))))
+      (display-warning 'gemini-companion problem)
+      (gemini-companion-file-state-keep-accepted edit problem))
+    (gemini-companion-file-state-set-unwritten edit))
   (gemini-companion-server-receive 'outcome-written id))
 
 ;;;; Answers

@@ -517,10 +517,16 @@ It shows the codes of characters that reorder text, or have no width.")
 ;;;; Text typed by the user
 
 (defun gemini-companion-text-keep (text problem)
-  "Add TEXT to the kill ring, unless it is blank, and display PROBLEM."
+  "Add TEXT to the kill ring, unless it is blank, and display PROBLEM.
+Do not change the clipboard, as the user has not copied TEXT."
   (if (string-blank-p text)
       (message "%s" problem)
-    (kill-new text)
+    (let ((interprogram-cut-function nil)
+          ;; These might wait for the owner of the clipboard, or refuse TEXT.
+          (save-interprogram-paste-before-kill nil)
+          (kill-transform-function nil))
+      (unless (member text kill-ring)
+        (kill-new text)))
     (message "%s; your text is in the kill ring" problem)))
 
 (provide 'gemini-companion-text)

@@ -62,7 +62,7 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
     second.wait_for("all done")
     assert file.read_text() == "from the second\n"
     emacs.says(f"Gemini CLI (project, process {pid}) exited; review closed, a.txt ")
-    assert reviews.last_proposal() == "edited, from the first\n"
+    assert reviews.kept() == "edited, from the first\n"
 
 
 @pytest.mark.shared("inside")
@@ -85,7 +85,7 @@ def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> No
     # Its question is still displayed, and Emacs has no review of it.
     cli.answer("Allow once")
     cli.finished("done again", file, "due\n")
-    assert reviews.last_proposal() == "edited\n"
+    assert reviews.kept() == "edited\n"
 
 
 def by_keys(emacs: Emacs) -> None:

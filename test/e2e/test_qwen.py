@@ -109,7 +109,7 @@ def answers_in_its_terminal(
     cli.answer("once")
     emacs.says("was written without your edits")
     cli.finished("first done", file, "uno\n")
-    assert reviews.last_proposal() == "mine\n"
+    assert reviews.kept() == "mine\n"
 
     cli.is_free()
     reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"), say("b"))

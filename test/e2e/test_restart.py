@@ -116,5 +116,5 @@ def test_crash_that_a_cli_has_missed_is_reported_with_the_remedy(world: World) -
     cli.wait_for("Rejected")
     reviews.wait_until(0)
     emacs.holds('(get-buffer "*Warnings*")')
-    assert reviews.last_proposal() == "dos\n"
+    assert reviews.kept() == "dos\n"
     has_followed(server, emacs, world.scratch)

@@ -67,8 +67,8 @@ def test_no_in_the_terminal_closes_the_review_and_keeps_edits(world: World) -> N
     cli.is_free()
     assert file.read_text() == "one\n"
     emacs.holds(f"(eq 'dismissed {LAST_STATE})")
-    emacs.command("gemini-companion-last-proposal")
-    emacs.wait_for("what I made of it")
+    emacs.says("your text is in the kill ring")
+    assert reviews.kept() == "what I made of it\n"
 
 
 def go_to(emacs: Emacs, window: str) -> None:

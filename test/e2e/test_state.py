@@ -211,7 +211,7 @@ def review_ends_when_its_question_is_interrupted(
     emacs.becomes("(e2e-windows)", f"{cli.terminal.name} {cli.terminal.name}")
     emacs.eval("(delete-other-windows)")
     is_(emacs, "ready")
-    assert reviews.last_proposal() == old.replace("8", "mine")
+    assert reviews.kept() == old.replace("8", "mine")
     reviews.proposed(cli, file, write_file(file, "new\n"), say("it is new"))
     reviews.select("C-c", "C-c")
     cli.finished("it is new", file, "new\n")

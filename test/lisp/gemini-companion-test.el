@@ -376,7 +376,6 @@ starts a CLI"
                    '((gemini-companion-review . "No proposal waits")
                      (gemini-companion-list . "nil")
                      (gemini-companion-auto-accept . "No CLI is connected")
-                     (gemini-companion-last-proposal . "No unwritten proposal")
                      (gemini-companion-merge . "No buffer needs a merge")))
       (ert-info ((symbol-name command))
         (should

@@ -529,10 +529,9 @@ class Reviews:
     def wait_until(self, count: int) -> None:
         eventually(lambda: len(self.paths()) == count, f"{count} open diffs")
 
-    def last_proposal(self) -> str:
-        """Return the text of the user that was not written last."""
-        shown = "(gemini-companion-last-proposal) (buffer-string)"
-        return str(self.emacs.value(f"(save-window-excursion {shown})"))
+    def kept(self) -> str:
+        """Return the last text in the kill ring: of the user, and not written."""
+        return str(self.emacs.value("(car kill-ring)"))
 
     def proposal(self) -> str:
         return str(

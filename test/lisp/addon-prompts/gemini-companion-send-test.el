@@ -684,10 +684,8 @@ The user agrees to each question."
        (lambda ()
          (gemini-companion-proposal-close
           (gemini-companion-test-open ".env" "hush\n" 1
-                                      (gemini-companion-session-make :id "2")) 'interrupted)
-         (gemini-companion-last-proposal)
-         (set-buffer "*gemini last proposal*"))
-       (lambda ()
+                                      (gemini-companion-session-make :id "2"))
+          'interrupted)
          (gemini-companion-list)
          (set-buffer "*gemini*")
          ;; The turn has the name of the file as well.

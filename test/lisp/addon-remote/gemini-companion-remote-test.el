@@ -87,12 +87,7 @@ a\\ it\\\\\\'s")))
         (with-current-buffer (gemini-companion-edit-texts-original edit)
           (should (equal "/ssh:far:/srv/p/x/" default-directory))
           (should (equal '("/ssh:far:" "/srv/p/x" "/srv/p")
-                         (gemini-companion-names-remote-location default-directory))))
-        (gemini-companion-proposal-close edit 'interrupted)
-        (ert-with-message-capture shown
-          (gemini-companion-last-proposal)
-          (should (equal "/ssh:far:/srv/p/x/a, 1 of 1\n" shown)))
-        (kill-buffer "*gemini last proposal*")))))
+                         (gemini-companion-names-remote-location default-directory))))))))
 
 (ert-deftest gemini-companion-remote-prompts-have-the-place-and-the-names-there ()
   (gemini-companion-test-needs-add-on 'prompts)

@@ -9,22 +9,6 @@
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-part)
 
-(ert-deftest gemini-companion-edit-shows-one-kept-proposal-after-the-other ()
-  (gemini-companion-edit-test-with '(("a" "old\n"))
-    (dotimes (n 12)
-      (gemini-companion-test-open (format "/a%d" n) "new\n" n)
-      (with-current-buffer (gemini-companion-edit-proposal-buffer
-                            (car (gemini-companion-edits-open)))
-        (erase-buffer)
-        (insert (format "text %d" n)))
-      (gemini-companion-server-receive 'close-diff n 'closed))
-    (save-window-excursion
-      (dolist (n '(11 10 9 8 7 6 5 4 3 2 11))
-        (gemini-companion-last-proposal)
-        (with-current-buffer (window-buffer)
-          (should (equal (format "text %d" n) (buffer-string)))))
-      (kill-buffer (window-buffer)))))
-
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
   :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))

@@ -89,7 +89,7 @@
                         (gemini-companion-test-in-the-end
                           (not (gemini-companion-test-timers)))))))
         (should (eq state (gemini-companion-edit-status diff)))
-        (should (equal kept (gemini-companion-test-last-proposal)))
+        (should (equal kept (car kill-ring)))
         ;; The CLI reports it late, and it is not recorded again.
         (gemini-companion-file-state-record (gemini-companion-edit-session diff)
                                             (gemini-companion-edit-file diff)
@@ -139,7 +139,7 @@
           (should (equal (if kept "new\n" (concat mine "new\n"))
                          (gemini-companion-edit-after diff)))
           (should (equal "+1 −1" (gemini-companion-edit-hunks-lines (list diff))))
-          (should (equal kept (gemini-companion-test-last-proposal)))
+          (should (equal kept (car kill-ring)))
           (when buffer
             (gemini-companion-test-in-the-end
               (equal (gemini-companion-text-normalized last)
@@ -163,7 +163,7 @@
           (funcall run))
         (should (equal '(accepted) (gemini-companion-edit-test-ends edit)))
         (should (equal "1\nmine B\n3\n" (gemini-companion-test-file-text "a")))
-        (should-not (gemini-companion-edit-unsaved-proposal edit))))))
+        (should-not kill-ring)))))
 
 (ert-deftest gemini-companion-edit-is-not-written-over-another-or-the-user ()
   (dolist (what '(user edit turn))
@@ -180,7 +180,6 @@
         (gemini-companion-test-rewrite "a" "1\nB\n3\n")
         (funcall run)
         (should (equal "1\nB\n3\n" (gemini-companion-test-file-text "a")))
-        (should (equal "1\nmine B\n3\n"
-                       (cdr (gemini-companion-edit-unsaved-proposal edit))))))))
+        (should (equal '("1\nmine B\n3\n") kill-ring))))))
 
 ;;; gemini-companion-written-test.el ends here

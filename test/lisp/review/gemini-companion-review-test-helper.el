@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-last-proposal)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review)
 (require 'gemini-companion-row)
@@ -30,7 +29,9 @@ at once."
   `(gemini-companion-test-with-directory ,files
      (let ((gemini-companion-review-arrival 'now)
            (gemini-companion-test-show-function nil)
-           (gemini-companion-test-send #'ignore))
+           (gemini-companion-test-send #'ignore)
+           ;; Texts of the user that were not written.
+           (kill-ring nil))
        (unwind-protect
            (unwind-protect
                (progn ,start ,@body)
@@ -39,9 +40,6 @@ at once."
          (gemini-companion-part-stop 'auto)
          (gemini-companion-proposal-decide-all 'rejected 'now)
          (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
-         ;; Texts that are kept would outlive the part.
-         (dolist (edit (gemini-companion-edits))
-           (setf (gemini-companion-edit-unsaved-proposal edit) nil))
          (gemini-companion-part-stop 'proposal)
          (gemini-companion-part-stop 'edit)
          (gemini-companion-part-stop 'revert)
@@ -113,17 +111,6 @@ For ID and SESSION see `gemini-companion-test-open'."
         (gemini-companion-edit-decision diff)
         (and (memq (gemini-companion-edit-decision diff) '(accepted automatic))
              (gemini-companion-edit-after diff))))
-
-(defun gemini-companion-test-last-proposal ()
-  "Return the text of `gemini-companion-last-proposal', or nil if there is none."
-  (condition-case nil
-      (save-window-excursion
-        (gemini-companion-last-proposal)
-        (with-current-buffer "*gemini last proposal*"
-          (should (bobp))
-          (prog1 (buffer-string)
-            (kill-buffer))))
-    (user-error nil)))
 
 (defmacro gemini-companion-test-with-edits (files &rest body)
   "Record edits while BODY is run in a directory with FILES.

@@ -164,11 +164,11 @@ Return nil after RET."
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
       (gemini-companion-edit-hunks-toggle
        diff (car (gemini-companion-edit-hunks diff)))
-      (should (member "New proposal for a; \
-M-x gemini-companion-last-proposal shows your edits of the previous one"
+      (should (member "New proposal for a replaces the one that you edited; \
+your text is in the kill ring"
                       (gemini-companion-test-messages
                         (gemini-companion-test-open "a" "new\n" 2))))
-      (should (equal "1\n2\nthree\n" (gemini-companion-test-last-proposal))))))
+      (should (equal "1\n2\nthree\n" (car kill-ring))))))
 
 ;; It stays while the user is busy.
 (ert-deftest gemini-companion-review-that-was-closed-shows-no-keys ()

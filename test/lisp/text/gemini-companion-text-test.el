@@ -228,4 +228,18 @@
                               "\"\\\nb\n" (concat "é" (string #x3fff80) "\nb\n"))))
                    (string-replace (string #x3fff80) "\200" diff)))))
 
+(ert-deftest gemini-companion-text-kept-is-not-in-the-clipboard ()
+  (let* ((kill-ring nil)
+         (refuse (lambda (&rest _) (error "Clipboard")))
+         (interprogram-cut-function refuse)
+         (interprogram-paste-function refuse)
+         (save-interprogram-paste-before-kill t)
+         (kill-transform-function #'ignore)
+         (inhibit-message t))
+    (dotimes (_ 2)
+      (should (equal "Ended; your text is in the kill ring"
+                     (gemini-companion-text-keep "mine" "Ended"))))
+    (should (equal "Ended" (gemini-companion-text-keep " \n" "Ended")))
+    (should (equal '("mine") kill-ring))))
+
 ;;; gemini-companion-text-test.el ends here
