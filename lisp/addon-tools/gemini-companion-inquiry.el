@@ -131,9 +131,10 @@ the options."
   "Return the mode for a question of the model."
   'gemini-companion-inquiry-mode)
 
-(cl-defmethod gemini-companion-permission-keys ((_inquiry gemini-companion-inquiry))
-  "Return the context of the keys, and the command that answers."
-  '(inquiry gemini-companion-inquiry-choose))
+(cl-defmethod gemini-companion-permission-context
+  ((_inquiry gemini-companion-inquiry))
+  "Return the context of the keys of a question."
+  'inquiry)
 
 (cl-defmethod gemini-companion-request-answer
   ((inquiry gemini-companion-inquiry) answer)

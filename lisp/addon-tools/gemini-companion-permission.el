@@ -747,13 +747,9 @@ terminal\n"
 The mode is `gemini-companion-permission-mode', or derived from it."
   'gemini-companion-permission-mode)
 
-(cl-defgeneric gemini-companion-permission-keys (_permission)
-  "Return (CONTEXT COMMAND...) for the keys of a permission.
-CONTEXT is where the keys apply, as in `gemini-companion-commands'; each
-COMMAND answers the permission."
-  '(permission gemini-companion-permission-allow
-               gemini-companion-permission-refuse
-               gemini-companion-permission-refuse-with-reason))
+(cl-defgeneric gemini-companion-permission-context (_permission)
+  "Return where the keys of a permission apply, as in `gemini-companion-commands'."
+  'permission)
 
 (defun gemini-companion-permission--get-buffer (permission)
   "Return the buffer of PERMISSION, a new one unless it has one."
@@ -777,38 +773,21 @@ COMMAND answers the permission."
         buffer)))
 
 (defun gemini-companion-permission--header ()
-  "Return the header line of the buffer of a permission: the state, and keys.
-The keys that answer are left out if only the terminal can answer."
+  "Return the header line of the buffer of a permission: the CLI, and the keys."
   (let* ((permission gemini-companion-permission-here)
          (name (propertize (gemini-companion-session-name
                             (gemini-companion-permission-session permission))
                            'face 'bold)))
     (gemini-companion-label-header
-     (cond
-      ((gemini-companion-permission-outcome permission)
-       `(,(concat name ": this question has ended")
-         ,@(gemini-companion-permission--header-keys)))
-      ((gemini-companion-permission-answer permission)
-       `(,name
-         ,@(gemini-companion-permission--header-keys 'answers)
-         "; its terminal looks busy"))
-      (t
-       `(,(concat name " asks in its terminal")
-         ,@(gemini-companion-permission--header-keys)))))))
-
-(defun gemini-companion-permission--header-keys (&optional answers)
-  "Return the keys of this buffer for its header line, a list of texts.
-Without ANSWERS, omit the keys that answer."
-  (pcase-let ((`(,context . ,answering)
-               (gemini-companion-permission-keys gemini-companion-permission-here)))
-    (gemini-companion-header-keys-in
-     context
-     (unless answers
-       (mapcar #'list
-               (if (gemini-companion-permission-outcome
-                    gemini-companion-permission-here)
-                   (cons #'gemini-companion-permission-answer-there answering)
-                 answering))))))
+     (cons name
+           (cond
+            ((gemini-companion-permission-outcome permission)
+             '(": this question has ended; q closes it"))
+            ((gemini-companion-permission-answer permission)
+             (gemini-companion-header-keys
+              (gemini-companion-permission-context permission)))
+            (t
+             '(" asks in its terminal; RET goes there")))))))
 
 ;;;; Answers by a key
 

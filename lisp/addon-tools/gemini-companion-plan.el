@@ -103,9 +103,9 @@ of that CLI, or nil.  BEGINNING is the position of the plan in its buffer."
   "Return the mode for a plan."
   'gemini-companion-plan-mode)
 
-(cl-defmethod gemini-companion-permission-keys ((_plan gemini-companion-plan))
-  "Return the context of the keys, and the command that answers."
-  '(plan gemini-companion-plan-revise))
+(cl-defmethod gemini-companion-permission-context ((_plan gemini-companion-plan))
+  "Return the context of the keys of a plan."
+  'plan)
 
 (cl-defmethod gemini-companion-permission-closed ((plan gemini-companion-plan))
   "Add the comments on PLAN that were not sent to the kill ring."

@@ -459,10 +459,6 @@ review."
   "Return the phrase that the CLI proposes EDIT, with the name of its file."
   (concat "proposes an edit of " (gemini-companion-edit-name edit 'plain)))
 
-(cl-defmethod gemini-companion-request-in-header ((_ gemini-companion-edit))
-  "Return nil, as the header line counts edits."
-  nil)
-
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((edit gemini-companion-edit))
   "Return non-nil if EDIT is not displayed, but can appear by itself."

@@ -11,7 +11,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -58,12 +57,6 @@ seconds.  Takes effect at once."
 
 (defvar gemini-companion-notify-service-seconds 1
   "Seconds that a service of the desktop may block Emacs.")
-
-(defvar gemini-companion-notify--counts
-  (make-hash-table :test #'eq :weakness 'key)
-  "Table of how many changes of a file each CLI has written.
-It has only files that several CLIs have written.  The keys are lists of the
-changes of a file, the values alists of (SESSION . NUMBER).")
 
 (defvar gemini-companion-notify--open nil
   "Alist of sessions and functions that withdraw their notifications.")
@@ -141,111 +134,22 @@ Do nothing if the state of its CLI shows REQUEST.  EVENT is as in
 
 (defun gemini-companion-notify--header ()
   "Return the header line of the terminal of a CLI.
-It has the project if there are several CLIs, how much of this CLI waits for
-an answer, with the key that goes there, the state of the CLI and what it
-asks, and its changes that are left, with the key that walks through them."
-  (let* ((session (seq-find (lambda (session)
-                              (eq (current-buffer)
-                                  (gemini-companion-session-terminal session)))
-                            (gemini-companion-sessions)))
-         (state (if session
-                    (or (gemini-companion-notify-description session)
-                        "connected")
-                  "not connected"))
-         (waiting (string-join
-                   (gemini-companion-notify--waiting
-                    (seq-filter (lambda (request)
-                                  (eq (current-buffer)
-                                      (gemini-companion-session-terminal
-                                       (gemini-companion-request-session request))))
-                                (gemini-companion-requests-certain)))))
-         (questions (and session (gemini-companion-notify--questions
-                                  session (string-width waiting)))))
-    (gemini-companion-label-header
-     `(,(and session (gemini-companion-notify--which session))
-       ,waiting
-       ,@questions
-       ,(if (or questions (not (string-empty-p waiting))) (concat "; " state) state)
-       ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
-       ,(when-let* ((session)
-                    (changes (gemini-companion-notify--changes session)))
-          (concat "; " changes))
-       ,(when-let* ((unsent (and session
-                                 (funcall gemini-companion-label-unsent-function
-                                          session))))
-          (concat "; " (car unsent)))))))
-
-(defun gemini-companion-notify--which (session)
-  "Return a prefix for SESSION among several CLIs, such as \"shop: \".
-It is the name of the project, or the whole name of SESSION if another CLI runs
-in a project of that name.  Return nil if there is only one CLI."
-  (let* ((project (lambda (session)
-                    (gemini-companion-session-directory-name
-                     (gemini-companion-session-directory session)
-                     (gemini-companion-session-remote session))))
-         (here (funcall project session))
-         (others (seq-remove (apply-partially #'gemini-companion-session-same-p
-                                              session)
-                             (gemini-companion-sessions))))
-    (when others
-      (concat (if (or (null here)
-                      (seq-some (lambda (other) (equal here (funcall project other)))
-                                others))
-                  (gemini-companion-session-name session)
-                here)
-              ": "))))
-
-(defun gemini-companion-notify--questions (session width)
-  "Return texts about what SESSION asks, which fit behind WIDTH columns."
-  (let ((room (max 20 (- (window-width) width 3)))
-        (separator (if (zerop width) "" "; "))
-        (texts (delq nil (mapcar #'gemini-companion-request-in-header
-                                 (gemini-companion-requests session)))))
-    (mapcar (lambda (text)
-              (prog1 (concat separator (gemini-companion-label-fit (list text) room))
-                (setq separator "; ")))
-            texts)))
-
-(defun gemini-companion-notify--changes-of (record session)
-  "Return the number of changes of RECORD that SESSION has written.
-A change that another CLI has changed since counts for both."
-  (let* ((changes (gemini-companion-changes-file-known record))
-         (edits (gemini-companion-changes-file-edits record))
-         (of-session-p (lambda (edit)
-                         (gemini-companion-session-same-p
-                          session (gemini-companion-edit-session edit))))
-         (others (seq-remove of-session-p edits)))
-    (cond ((null others) (length changes))
-          ((length= others (length edits)) 0)
-          ;; A header line asks for this at each redisplay.
-          ((cdr (assoc session (gethash changes gemini-companion-notify--counts)
-                       #'gemini-companion-session-same-p)))
-          (t (let ((count (seq-count (lambda (change)
-                                       (gemini-companion-changes-share
-                                        change of-session-p))
-                                     changes)))
-               (push (cons session count)
-                     (gethash changes gemini-companion-notify--counts))
-               count)))))
-
-(defun gemini-companion-notify--changes (session)
-  "Return a text with the number of changes of SESSION that are left, or nil.
-It names the key that goes to them."
-  (when-let* ((count (cl-loop for record in (gemini-companion-changes-files)
-                              sum (gemini-companion-notify--changes-of record session)))
-              ((< 0 count)))
-    (format (ngettext "%d change: %s" "%d changes: %s" count)
-            count
-            (substitute-command-keys "\\[gemini-companion-next-change]"))))
+It has the number of its requests that await an answer, and the key that goes
+there, or nothing."
+  (gemini-companion-label-header
+   (list (gemini-companion-notify--waiting
+          (seq-filter (lambda (request)
+                        (eq (current-buffer)
+                            (gemini-companion-session-terminal
+                             (gemini-companion-request-session request))))
+                      (gemini-companion-requests-certain))))))
 
 (defun gemini-companion-notify--waiting (requests)
-  "Return texts about the number of REQUESTS, or nil if there are none.
-The texts are the number, \" to answer\", and the key behind a colon."
-  (let ((count (length requests)))
-    (unless (zerop count)
-      (list (number-to-string count)
-            " to answer"
-            (substitute-command-keys ": \\[gemini-companion-review]")))))
+  "Return a text about the number of REQUESTS, or nil if there are none.
+It names the key that goes there."
+  (when requests
+    (format "%d to answer: %s" (length requests)
+            (substitute-command-keys "\\[gemini-companion-review]"))))
 
 (defun gemini-companion-notify--help ()
   "Return the help of the mode line: a line for each CLI, or nil."
@@ -257,7 +161,7 @@ The texts are the number, \" to answer\", and the key behind a colon."
         (waiting (gemini-companion-notify--waiting
                   (gemini-companion-requests-certain))))
     (when waiting
-      (push (string-join waiting) lines))
+      (push waiting lines))
     (when lines
       (string-join lines "\n"))))
 
@@ -307,9 +211,12 @@ It is nil for a turn that was short, or while something waits."
                               (gemini-companion-edits)))))
       (concat (gemini-companion-session-name session) " is done"
               (and total ": ") (string-join total ", ")
-              (when-let* ((changes (and total
-                                        (gemini-companion-notify--changes session))))
-                (concat "; " changes))))))
+              (when-let* ((total)
+                          (count (gemini-companion-changes-left)))
+                (format (ngettext "; %d change: %s" "; %d changes: %s" count)
+                        count
+                        (substitute-command-keys
+                         "\\[gemini-companion-next-change]")))))))
 
 (defun gemini-companion-notify--send-unseen (session text)
   "Notify the user of TEXT about SESSION, unless it is nil or they see that."

@@ -21,7 +21,6 @@
 (require 'gemini-companion-header)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-label)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
@@ -149,19 +148,16 @@ Ediff calls this at the end of its start, in the control panel."
   "Write the current hunk and the keys into the control panel.
 The panel is the current buffer.  Ediff calls this after it has selected another
 difference."
-  (when-let* ((window (get-buffer-window)))
-    (let ((excluded (gemini-companion-ediff--excluded-p)))
-      (with-silent-modifications
-        (erase-buffer)
-        (insert (gemini-companion-label-fit
-                 (cons (concat (format " Hunk %d of %d"
-                                       (1+ ediff-current-difference)
-                                       ediff-number-of-differences)
-                               (when excluded
-                                 (concat ", " (propertize "excluded" 'face 'bold))))
-                       (gemini-companion-header-keys excluded))
-                 (1- (window-width window)))))
-      (goto-char (point-min)))))
+  (with-silent-modifications
+    (erase-buffer)
+    (apply #'insert
+           (format " Hunk %d of %d"
+                   (1+ ediff-current-difference) ediff-number-of-differences)
+           (if (gemini-companion-ediff--excluded-p)
+               (concat ", " (propertize "excluded" 'face 'bold))
+             "")
+           (gemini-companion-header-keys 'view)))
+  (goto-char (point-min)))
 
 (defun gemini-companion-ediff--excluded-p ()
   "Return non-nil if the current hunk is excluded.

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Compute the header line of a review: the file, warnings, the keys, and the number of
-;; changed lines, as far as they fit.
+;; Compute the header line of a review: warnings, the file, the number of changed lines
+;; and the keys.  Emacs truncates it.
 
 ;;; Code:
 
@@ -55,83 +55,29 @@ CONTEXT, see `gemini-companion-commands'."
 
 (defun gemini-companion-header--text ()
   "Return the header line of the review of the current buffer.
-In a narrow window, its end is cut off.  So the most important texts come
-first: warnings, the name of the file, the keys that answer, other keys, the
-amount of change, and the rest."
+In a narrow window, its end is cut off, so warnings come first."
   (let* ((edit gemini-companion-edit-here)
-         (warnings (gemini-companion-header--with-reason
-                    edit (gemini-companion-header--warnings edit)))
-         (counts (gemini-companion-edit-hunks-counts edit))
          (location (gemini-companion-label-location
-                 (gemini-companion-edit-file edit)
-                 (gemini-companion-edit-session edit))))
-    (let* ((answers (gemini-companion-header--answers edit))
-           (before (gemini-companion-header--before-name location warnings))
-           (after (gemini-companion-header--after-name edit counts))
-           (name (gemini-companion-label-location-base
-                  location (gemini-companion-header--room (list before after)
-                                                       answers))))
-      (gemini-companion-label-header
-       `(,(concat before (propertize name 'face 'bold) after)
-         ,@answers
-         ,@(gemini-companion-header--unsent (gemini-companion-edit-session edit))
-         ,@(unless (gemini-companion-edit-decision edit)
-             (append (gemini-companion-header--amount edit counts)
-                     (gemini-companion-header--rest edit location warnings
-                                                    name))))))))
+                    (gemini-companion-edit-file edit)
+                    (gemini-companion-edit-session edit)))
+         (name (gemini-companion-label-location-base location)))
+    (gemini-companion-label-header
+     `(,@(mapcar (lambda (warning) (concat warning "; "))
+                 (append (mapcar (lambda (warning) (propertize warning 'face 'bold))
+                                 (gemini-companion-header--warnings edit))
+                         (gemini-companion-label-location-warnings location)))
+       ,(propertize name 'face 'bold)
+       ,@(gemini-companion-header--state edit)
+       ,@(when (gemini-companion-edit-open-p edit)
+           (gemini-companion-header-keys 'view))
+       ,@(gemini-companion-header--unsent (gemini-companion-edit-session edit))
+       ,@(unless (gemini-companion-edit-decision edit)
+           (gemini-companion-header--rest edit location name))))))
 
-(defun gemini-companion-header--answers (edit)
-  "Return the keys that answer EDIT, if it is open, a list of texts."
-  ;; While a header line is computed, its own window is selected.
-  (let* ((window (old-selected-window))
-         (selected (and (window-live-p window)
-                        (window-buffer (or (and (window-minibuffer-p window)
-                                                (get-mru-window
-                                                 (window-frame window) t))
-                                           window))))
-         (proposal (gemini-companion-edit-proposal-buffer edit)))
-    (cond
-     ((and selected
-           (eq edit (buffer-local-value 'gemini-companion-edit-here selected)))
-      (gemini-companion-header-keys
-       (if (eq (current-buffer) proposal)
-           ;; The mark of removed lines is empty, so no character has it.
-           (seq-some (lambda (mark)
-                       (<= (overlay-start mark) (point) (overlay-end mark)))
-                     (gemini-companion-hunk-marks proposal))
-         (member (get-text-property (point) 'gemini-companion-hunk)
-                 (gemini-companion-hunk-excluded proposal)))))
-     ((gemini-companion-edit-open-p edit)
-      ;; Show the key that works in the selected window.
-      (with-current-buffer (or selected (current-buffer))
-        (list (substitute-command-keys
-               "  \\[gemini-companion-review] to answer")))))))
-
-(defun gemini-companion-header--room (texts keys)
-  "Return the number of columns for the name of a file in a header line.
-TEXTS are displayed around the name.  Leave room for the first three of KEYS,
-which answer, unless fewer than 16 columns would remain."
-  (let* ((width (lambda (texts) (apply #'+ (mapcar #'string-width texts))))
-         (alone (- (window-width) 1 (funcall width texts)))
-         (beside-keys (- alone (funcall width (seq-take keys 3)))))
-    (if (<= 16 beside-keys) beside-keys alone)))
-
-(defun gemini-companion-header--before-name (location warnings)
-  "Return the text before the name of the file at LOCATION.
-It has WARNINGS, a value of `gemini-companion-header--warnings', and the
-warnings about LOCATION."
-  (mapconcat (lambda (warning) (concat warning "; "))
-             (append (mapcar (lambda (warning)
-                               (propertize (car warning) 'face 'bold))
-                             warnings)
-                     (gemini-companion-label-location-warnings location))
-             ""))
-
-(defun gemini-companion-header--after-name (edit counts)
-  "Return the text after the name of the file of EDIT.
-It has the CLI if there are several, the decision, and the number of excluded
-hunks in COUNTS, the `gemini-companion-hunk-counts' of EDIT, or nil."
-  (concat
+(defun gemini-companion-header--state (edit)
+  "Return texts about EDIT that follow the name of its file in the header line.
+They are its CLI if there are several, its decision, and its size."
+  (list
    (when (cdr (gemini-companion-sessions))
      (concat " by " (gemini-companion-names-shown
                      (gemini-companion-session-name
@@ -142,108 +88,82 @@ hunks in COUNTS, the `gemini-companion-hunk-counts' of EDIT, or nil."
      ('dismissed ", closed")
      ((and decision (or 'accepted 'rejected))
       (format ", %s" decision)))
-   ;; Excluded hunks are not written, so their number comes early.
-   (when (and counts (< 0 (gemini-companion-hunk-counts-excluded counts)))
-     (format ", %d excluded" (gemini-companion-hunk-counts-excluded counts)))))
+   (pcase (gemini-companion-edit-hunks-counts edit)
+     ((cl-struct gemini-companion-hunk-counts excluded added removed)
+      (concat " " (gemini-companion-hunk-lines added removed)
+              ;; Excluded hunks are not written.
+              (when (< 0 excluded)
+                (format ", %d excluded" excluded)))))))
 
 (defun gemini-companion-header--warnings (edit)
-  "Return the warnings about EDIT, an alist.
-The elements are (TEXT . DETAIL); DETAIL is nil, or a text for a wide window."
-  (let ((remarks (gemini-companion-edit-remarks edit))
-        (open (gemini-companion-edit-open-p edit)))
-    (append
-     (unless (gemini-companion-session-connected-p
-              (gemini-companion-edit-session edit))
-       '(("not connected")))
-     (when (gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
-       '(("unsaved changes here")))
-     (when (memq 'changed remarks)
-       '(("file changed since the proposal")))
-     (when (gemini-companion-edit-texts-removed-p edit)
-       '(("file was removed" . "its last text is in its buffer")))
-     (when (memq 'undoes remarks)
-       '(("undoes your edits" . "those that you made in the previous proposal")))
-     (when (gemini-companion-file-state-follows-p edit)
-       '(("edits may not be written"
-          . "another edit of this file is not written yet")))
-     (gemini-companion-header--of-coding edit)
-     (when (and open
-                (or (gemini-companion-edit-texts-edited-p edit)
-                    (gemini-companion-hunk-marks
-                     (gemini-companion-edit-proposal-buffer edit))))
-       (append
-        (when (gemini-companion-client-discards-edits-p
-               (gemini-companion-edit-client edit))
-          '(("answer here" . "accepting in the terminal discards your edits")))
-        (when (gemini-companion-client-writes-own-text-p
-               (gemini-companion-edit-client edit))
-          '(("Emacs writes your edits"
-             . "and overwrites the text that the CLI writes"))))))))
-
-(defun gemini-companion-header--with-reason (edit warnings)
-  "Return WARNINGS about EDIT with the reason why it was not auto-accepted.
-For WARNINGS, see `gemini-companion-header--warnings'; one of them may be the
-reason already."
-  (let ((reason (gemini-companion-edit-review-reason edit)))
-    (if (or (null reason)
-            (seq-some (pcase-lambda (`(,text . ,_))
-                        (or (string-prefix-p text reason)
-                            (string-prefix-p reason text)))
-                      warnings))
-        warnings
-      (append warnings
-              `((,reason . ,(and (null (gemini-companion-edit-group edit))
-                                 "not auto-accepted")))))))
+  "Return the warnings about EDIT, a list of phrases.
+The reason why it was not auto-accepted is one of them."
+  (let* ((remarks (gemini-companion-edit-remarks edit))
+         (client (gemini-companion-edit-client edit))
+         (edited (and (gemini-companion-edit-open-p edit)
+                      (or (gemini-companion-edit-texts-edited-p edit)
+                          (gemini-companion-hunk-marks
+                           (gemini-companion-edit-proposal-buffer edit)))))
+         (warnings
+          (list
+           (unless (gemini-companion-session-connected-p
+                    (gemini-companion-edit-session edit))
+             "not connected")
+           (when (gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
+             "unsaved changes here")
+           (when (memq 'changed remarks)
+             "file changed since the proposal")
+           (when (gemini-companion-edit-texts-removed-p edit)
+             "file was removed, its last text is in its buffer")
+           (when (memq 'undoes remarks)
+             "undoes your edits of this turn")
+           (when (gemini-companion-file-state-follows-p edit)
+             "another edit of this file is not written yet")
+           (gemini-companion-header--of-coding edit)
+           (when (and edited (gemini-companion-client-discards-edits-p client))
+             "answer here: accepting in the terminal discards your edits")
+           (when (and edited (gemini-companion-client-writes-own-text-p client))
+             "your edits overwrite what the CLI writes")))
+         (reason (gemini-companion-edit-review-reason edit)))
+    (delq nil
+          (append warnings
+                  (unless (and reason
+                               (seq-some (lambda (warning)
+                                           (and warning
+                                                (string-prefix-p reason warning)))
+                                         warnings))
+                    (list reason))))))
 
 (defun gemini-companion-header--of-coding (edit)
-  "Return warnings about the file of EDIT if it is not UTF-8, an alist.
-For its shape, see `gemini-companion-header--warnings'."
-  (let ((loss (and (gemini-companion-edit-open-p edit)
-                   (gemini-companion-edit-hunks-loss edit))))
-    (cond (loss `((,loss)))
-          ((gemini-companion-edit-texts-converted-p edit)
-           '(("not UTF-8: the CLI writes UTF-8"))))))
+  "Return a warning if the file of EDIT is not UTF-8, or nil."
+  (cond ((and (gemini-companion-edit-open-p edit)
+              (gemini-companion-edit-hunks-loss edit)))
+        ((gemini-companion-edit-texts-converted-p edit)
+         "not UTF-8: the CLI writes UTF-8")))
 
-(defun gemini-companion-header--amount (edit counts)
-  "Return texts about the size of EDIT, and its number among the open edits.
-COUNTS are its `gemini-companion-hunk-counts', or nil."
-  (let* ((edits (gemini-companion-edits-open))
-         (hunk (get-text-property (point) 'gemini-companion-hunk))
-         (number (seq-position (gemini-companion-edit-known-hunks edit) hunk)))
-    (append
-     (pcase counts
-       ((cl-struct gemini-companion-hunk-counts hunks added removed)
-        (list (concat "  " (gemini-companion-hunk-amount added removed))
-              (if number
-                  (format ", hunk %d of %d" (1+ number) hunks)
-                (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))))
-     (list (when (gemini-companion-edit-texts-edited-p edit)
-             ", edited")
-           (when (cdr edits)
-             (format ", edit %d of %d"
-                     (1+ (or (seq-position edits edit #'eq) 0))
-                     (length edits)))))))
-
-(defun gemini-companion-header--rest (edit location warnings base)
-  "Return texts about EDIT, with the details of WARNINGS, for wide windows.
-LOCATION is that of its file, and BASE the displayed name of the file."
-  `(,@(mapcar (lambda (text)
-                (and text (concat ", " text)))
-              (list (gemini-companion-edit-rule edit)
-                    (when (gemini-companion-edit-new-p edit)
-                      "new file")
-                    ;; For a file in a root, the line begins with this name.
-                    (let ((name (gemini-companion-label-location-text
-                                 location 'plain)))
-                      (unless (equal name base)
-                        name))
-                    ;; If there are several CLIs, this one is named earlier.
-                    (unless (cdr (gemini-companion-sessions))
-                      (gemini-companion-session-name
-                       (gemini-companion-edit-session edit)))))
-    ,@(mapcar (lambda (warning)
-                (and (cdr warning) (concat "; " (cdr warning))))
-              warnings)))
+(defun gemini-companion-header--rest (edit location name)
+  "Return texts about EDIT for the end of the header line.
+LOCATION is that of its file, and NAME the displayed name of the file."
+  (let ((edits (gemini-companion-edits-open))
+        (whole (gemini-companion-label-location-text location 'plain)))
+    (mapcar (lambda (text)
+              (and text (concat ", " text)))
+            (list (when (gemini-companion-edit-new-p edit)
+                    "new file")
+                  (when (gemini-companion-edit-texts-edited-p edit)
+                    "edited")
+                  (when (cdr edits)
+                    (format "edit %d of %d"
+                            (1+ (or (seq-position edits edit #'eq) 0))
+                            (length edits)))
+                  (gemini-companion-edit-rule edit)
+                  ;; For a file in a root, the line begins with this name.
+                  (unless (equal whole name)
+                    whole)
+                  ;; If there are several CLIs, this one is named earlier.
+                  (unless (cdr (gemini-companion-sessions))
+                    (gemini-companion-session-name
+                     (gemini-companion-edit-session edit)))))))
 
 (defun gemini-companion-header--unsent (session)
   "Return a list of a text about unsent comments for SESSION, or nil.
@@ -252,34 +172,13 @@ The text is a button that sends them.  SESSION may be nil."
     (`(,text . ,command)
      (list (concat "  " (gemini-companion-header--button text command))))))
 
-(defun gemini-companion-header-keys (&optional excluded)
-  "Return the keys in this buffer of an open review, a list of texts.
-The list is for `gemini-companion-label-fit'.  EXCLUDED is non-nil if the hunk
-at point is excluded."
-  (let* ((edit gemini-companion-edit-here)
-         (toggle (if excluded "restore" "exclude")))
-    (when (and edit (gemini-companion-edit-open-p edit))
-      (gemini-companion-header-keys-in
-       'view
-       `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
-             '((gemini-companion-review-next-hunk)))
-         ,@(if (and (eq (current-buffer)
-                        (gemini-companion-edit-proposal-buffer edit))
-                    (not buffer-read-only))
-               `((gemini-companion-review-edit)
-                 (gemini-companion-review-toggle-hunk . ,toggle))
-             `((gemini-companion-review-toggle-hunk . ,toggle)
-               (gemini-companion-review-edit . "edit"))))))))
-
-(defun gemini-companion-header-keys-in (context &optional words)
-  "Return the keys in the current buffer, in CONTEXT, a list of texts.
-The keys that answer come first.  WORDS is an alist of (COMMAND . WORD).  It
-overrides the words in `gemini-companion-commands'; a key whose WORD is nil is
-omitted."
+(defun gemini-companion-header-keys (context)
+  "Return the keys of CONTEXT in the current buffer, a list of texts.
+The words are `:header' in `gemini-companion-commands'."
   (gemini-companion-header--keys
    context
-   (lambda (command properties)
-     (alist-get command words (plist-get properties :header)))))
+   (lambda (_command properties)
+     (plist-get properties :header))))
 
 (defun gemini-companion-header-keys-of (what)
   "Return the keys for WHAT is at point in the overview, a list of texts.

@@ -66,11 +66,6 @@ REQUEST."
                                     nil nil (gemini-companion-text-sign ?\u2026 "..."))
           (substitute-command-keys "\\[gemini-companion-review]")))
 
-(cl-defgeneric gemini-companion-request-in-header (request)
-  "Return the text about REQUEST in the header line of the terminal of its CLI.
-The value is a text, by default the label, or nil."
-  (gemini-companion-request-label request))
-
 (cl-defgeneric gemini-companion-request-insert (_request)
   "Insert all that a request asks, to be read below its row of the overview.
 By default, that is nothing.  There it cannot be answered."

@@ -126,12 +126,11 @@ somewhere else.  Examples are src/a.el and, if PLAIN is nil:
                                    (gemini-companion-names-shown link))))
          'face (if root 'warning 'error)))))))
 
-(defun gemini-companion-label-location-base (location columns)
+(defun gemini-companion-label-location-base (location)
   "Return the last component of the true name of the file at LOCATION.
-It is escaped, and shortened to COLUMNS, or to 16 if COLUMNS is less."
+It is escaped, and shortened to 40 columns."
   (gemini-companion-names-shown
-   (file-name-nondirectory (gemini-companion-label-location-name location))
-   (max 16 columns)))
+   (file-name-nondirectory (gemini-companion-label-location-name location)) 40))
 
 (defun gemini-companion-label-location-warnings (location)
   "Return warnings about LOCATION, a list of phrases with faces.
@@ -181,10 +180,9 @@ is a text with a key, such as \"2 comments: s\", and the command of the key, a
 cons.")
 
 (defun gemini-companion-label-header (texts)
-  "Return as many of TEXTS as fit into a header line.
-For TEXTS, see `gemini-companion-label-fit'."
-  (string-replace
-   "%" "%%" (concat " " (gemini-companion-label-fit texts (1- (window-width))))))
+  "Return a header line with TEXTS, a list of strings and nil.
+Emacs truncates it."
+  (string-replace "%" "%%" (concat " " (string-join (delq nil texts)))))
 
 (provide 'gemini-companion-label)
 ;;; gemini-companion-label.el ends here

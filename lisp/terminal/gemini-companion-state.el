@@ -551,16 +551,12 @@ prompt."
 
 ;;;; A question as a request
 
-(defun gemini-companion-state--with-cause (text question)
-  "Return TEXT, followed by the cause of QUESTION if that is known."
-  (if (gemini-companion-state-question-cause question)
-      (concat text ", " (gemini-companion-state-question-cause question))
-    text))
-
 (cl-defmethod gemini-companion-request-label
   ((question gemini-companion-state-question))
   "Return the phrase that a CLI asks in its terminal, with the cause of QUESTION."
-  (gemini-companion-state--with-cause "asks in its terminal" question))
+  (if-let* ((cause (gemini-companion-state-question-cause question)))
+      (concat "asks in its terminal, " cause)
+    "asks in its terminal"))
 
 (cl-defmethod gemini-companion-request-notice
   ((question gemini-companion-state-question))
@@ -569,13 +565,6 @@ prompt."
            (gemini-companion-state-question-session question))
           " " (gemini-companion-request-label question)
           (substitute-command-keys "; \\[gemini-companion-review] goes there")))
-
-(cl-defmethod gemini-companion-request-in-header
-  ((question gemini-companion-state-question))
-  "Return the phrase with the cause of QUESTION, or nil if that is unknown.
-The terminal displays the question itself."
-  (and (gemini-companion-state-question-cause question)
-       (gemini-companion-state--with-cause "asks" question)))
 
 (cl-defmethod gemini-companion-request-certain-p
   ((question gemini-companion-state-question))

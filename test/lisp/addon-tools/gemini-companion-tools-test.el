@@ -417,9 +417,6 @@ quit, whether to unlink them by t or nil."
               (should-not (labels))
               (ask 'turn :event "question")
               (should (equal '("asks in its terminal, by your rule *.el") (labels)))
-              (should (equal "asks, by your rule *.el"
-                             (gemini-companion-request-in-header
-                              (car (gemini-companion-requests session)))))
               ;; It asks for another reason.
               (ask 'turn :event "edit")
               (ask 'turn :event "question")

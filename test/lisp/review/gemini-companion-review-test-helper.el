@@ -183,23 +183,19 @@ For ID and SESSION see `gemini-companion-test-open'."
   (mapcar (lambda (window) (buffer-name (window-buffer window)))
           (window-list nil nil (frame-first-window))))
 
-(defun gemini-companion-test-header-text (&optional width)
-  "Return the header line of a review in the current buffer, WIDTH columns wide.
+(defun gemini-companion-test-header-text ()
+  "Return the header line of a review, of the current buffer or another one.
 One buffer of each view displays it."
-  (cl-letf (((symbol-function 'window-width) (lambda (&rest _) (or width 200))))
-    (eval (seq-some (lambda (buffer)
-                      (pcase (buffer-local-value 'header-line-format buffer)
-                        (`(:eval ,form) form)))
-                    (cons (current-buffer) (buffer-list)))
-          t)))
+  (eval (seq-some (lambda (buffer)
+                    (pcase (buffer-local-value 'header-line-format buffer)
+                      (`(:eval ,form) form)))
+                  (cons (current-buffer) (buffer-list)))
+        t))
 
-(defun gemini-companion-test-header (&optional buffer width)
-  "Return the header line of BUFFER, a buffer, a name or nil, as a text.
-It is that of a window of WIDTH columns, by default of one for all of it."
+(defun gemini-companion-test-header (&optional buffer)
+  "Return the header line of BUFFER, a buffer, a name or nil, as a text."
   (with-current-buffer (or buffer (current-buffer))
-    ;; Batch Emacs does not note which window it selects.
-    (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
-      (substring-no-properties (gemini-companion-test-header-text (or width 500))))))
+    (substring-no-properties (gemini-companion-test-header-text))))
 
 (defun gemini-companion-test-diff (&optional numbers)
   "Return the lines of the unified diff in the current buffer.
