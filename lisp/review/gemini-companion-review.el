@@ -110,8 +110,8 @@ In a review that began by itself, the letter was typed for something else."
   "Ignore a letter in a review that began by itself."
   (interactive)
   (message "%s" (substitute-command-keys
-                 "Letter ignored: this review began by itself; \\[gemini-companion-review] \
-enables its letters, C-c C-c accepts, C-c C-k rejects")))
+                 "Letter ignored: C-c C-c accepts, C-c C-k rejects; \
+\\[gemini-companion-review] enables letters")))
 
 (defun gemini-companion-review--click ()
   "Enable the letters of this review, as the user has clicked in it."
@@ -326,7 +326,9 @@ If that fails, restore the windows, and signal the error again."
      (gemini-companion-windows-restore (gemini-companion-view-layout view))
      (gemini-companion-view-close view)
      (signal (car problem) (cdr problem))))
-  (gemini-companion-edit-set-view (gemini-companion-view-edit view) view))
+  (gemini-companion-edit-set-view (gemini-companion-view-edit view) view)
+  ;; Which of its keys answer is known now.
+  (gemini-companion-view-mark view nil))
 
 (defun gemini-companion-review--select (view)
   "Select VIEW on its frame; display its first buffer if it is in no window."

@@ -165,7 +165,7 @@ def test_review_begins_where_the_user_waits_for_it(world: World) -> None:
     emacs.wait_for("Hunk 1 of 2")
     # It was typed for the terminal.
     emacs.keys("a")
-    emacs.says("Letter ignored: this review began by itself")
+    emacs.says("Letter ignored: C-c C-c accepts")
     reviews.wait_until(1)
 
     # A review that has lost a window begins again.
