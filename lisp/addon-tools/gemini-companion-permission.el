@@ -11,8 +11,8 @@
 ;; Most CLIs ask in their terminals; such a permission is a row of the overview that
 ;; leads to the terminal.  For some CLIs the hook waits for Emacs: then the slot `answer'
 ;; of the permission has a function, which is called once.  Only one key allows, in the
-;; buffer of the permission, after the whole text was on the screen and the user has
-;; typed nothing for half a second.  In all other cases, the CLI asks in its terminal.
+;; buffer of the permission, after each part of the text was on the screen.  In all other
+;; cases, the CLI asks in its terminal.
 ;;
 ;; Plans and questions of models arrive and end in the same way: their structs include
 ;; the struct of a permission, and have methods for the generic functions of this
@@ -24,7 +24,6 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-guard)
 (require 'gemini-companion-header)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
@@ -114,6 +113,14 @@ restored.")
 
 (defvar-local gemini-companion-permission-here nil
   "The permission that the current buffer shows.")
+
+(defvar-local gemini-companion-permission--drawn nil
+  "The use time of the window that has displayed this buffer since the last key.
+It is nil if that was not the selected window.  See `window-use-time'.")
+
+(defvar-local gemini-companion-permission--shown '(nil . 1)
+  "What of this buffer was on the screen since its window was selected.
+A cons (USE-TIME . POSITION): all that is before POSITION was displayed.")
 
 (defun gemini-companion-permissions-open ()
   "Return the open permissions, oldest first."
@@ -739,7 +746,8 @@ terminal\n"
   (setq-local truncate-partial-width-windows nil
               auto-composition-mode nil
               glyphless-char-display gemini-companion-text-glyphless)
-  (gemini-companion-guard-watch-reading)
+  (add-hook 'pre-redisplay-functions #'gemini-companion-permission--note-drawing nil t)
+  (add-hook 'pre-command-hook #'gemini-companion-permission--note-shown nil t)
   (gemini-companion-commands-letters-are-keys 'gemini-companion-permission-mode))
 
 (cl-defgeneric gemini-companion-permission-major-mode (_permission)
@@ -791,14 +799,34 @@ The mode is `gemini-companion-permission-mode', or derived from it."
 
 ;;;; Answers by a key
 
+(defun gemini-companion-permission--note-drawing (window)
+  "Note that WINDOW, if it is selected, is about to display this buffer.
+A member of `pre-redisplay-functions'."
+  (setq gemini-companion-permission--drawn
+        (and (eq window (selected-window)) (window-use-time window))))
+
+(defun gemini-companion-permission--note-shown ()
+  "Note what the selected window has displayed of this buffer before the last key.
+A member of `pre-command-hook'."
+  (let ((time (window-use-time)))
+    (unless (eql time (car gemini-companion-permission--shown))
+      (setq gemini-companion-permission--shown (cons time (point-min))))
+    (when (and (eq (current-buffer) (window-buffer))
+               (eql time gemini-companion-permission--drawn)
+               ;; The user may have skipped a part.
+               (<= (window-start) (cdr gemini-companion-permission--shown)))
+      (cl-callf max (cdr gemini-companion-permission--shown) (window-end)))
+    (setq gemini-companion-permission--drawn nil)))
+
 (defun gemini-companion-permission-to-answer (&optional whole)
   "Return the open permission here, if the key that was typed may answer it.
-The user must have had time to read it.  Otherwise signal a `user-error', and
-restart that time.  If WHOLE is non-nil and the end of the text is not in the
-window, scroll to the end, and signal an error."
+The buffer must have been displayed in the selected window before the key; if
+WHOLE is non-nil, each part of it.  Otherwise show the next part that was not,
+and signal a `user-error'."
   (let ((permission gemini-companion-permission-here)
-        (read (gemini-companion-guard-read-p)))
-    (gemini-companion-guard-read-again)
+        (shown (if (eql (window-use-time) (car gemini-companion-permission--shown))
+                   (cdr gemini-companion-permission--shown)
+                 (point-min))))
     (cond
      ((null permission)
       (user-error "No permission here"))
@@ -806,13 +834,12 @@ window, scroll to the end, and signal an error."
       (user-error "This question has ended; q closes it"))
      (executing-kbd-macro
       (user-error "A keyboard macro cannot answer this"))
-     ((not read)
-      (user-error "Not answered: read the text first; \
-keys answer after half a second"))
-     ((and whole (not (pos-visible-in-window-p (point-max))))
-      (goto-char (point-max))
-      (recenter -1)
-      (user-error "Not answered: this is the end of the text; type the key again"))
+     ((= (point-min) shown)
+      (user-error "Not answered: the text was not displayed yet; type the key again"))
+     ((and whole (< shown (point-max)))
+      (goto-char shown)
+      (recenter 0)
+      (user-error "Not answered: read this part, then type the key again"))
      (t permission))))
 
 (defun gemini-companion-permission-decide (permission answer word)
@@ -822,7 +849,8 @@ keys answer after half a second"))
   (gemini-companion-request-answer permission answer)
   (when (gemini-companion-permission-outcome permission)
     (gemini-companion-permission--kill permission)
-    (gemini-companion-guard-ignore-keys '("r" "R") "This question has ended")
+    (when (input-pending-p)
+      (discard-input))
     (message "%s: %s" word
              (gemini-companion-text-escaped-line
               (or (gemini-companion-permission-command permission)
@@ -830,16 +858,12 @@ keys answer after half a second"))
               60))))
 
 (defun gemini-companion-permission-go-there (permission)
-  "Let the CLI of PERMISSION ask in its terminal, and select the terminal.
-Signal a `user-error' if another key is typed at once."
+  "Let the CLI of PERMISSION ask in its terminal, and select the terminal."
   (gemini-companion-permission--return permission)
-  ;; A second RET, typed in the terminal, would be a yes.
-  (gemini-companion-guard-no-burst
-   "Not answered: several keys were typed at once")
   (gemini-companion-permission--set-seen permission)
   (if-let* ((terminal (gemini-companion-session-terminal
                        (gemini-companion-permission-session permission))))
-      (gemini-companion-terminal-show terminal)
+      (gemini-companion-terminal-show-question terminal)
     (message "%s asks in its terminal, which is not in this Emacs"
              (gemini-companion-permission-title permission))))
 
@@ -865,7 +889,6 @@ Signal a `user-error' if another key is typed at once."
   (mapc #'gemini-companion-permission--kill gemini-companion-permission--ended)
   (setq gemini-companion-permission--answered nil)
   (gemini-companion-permission--end-watch)
-  (gemini-companion-guard-heed-keys)
   (cancel-function-timers #'gemini-companion-permission--visit)
   (cancel-function-timers #'gemini-companion-permission--end-answered))
 
@@ -873,14 +896,12 @@ Signal a `user-error' if another key is typed at once."
 
 (defun gemini-companion-permission-allow ()
   "Allow the permission of this buffer, once.
-It has no letter, as that may be typed for a text.  The key works only after
-half a second without another key, and not in a keyboard macro.  If the end of
-the text is not in the window, scroll there."
+It has no letter, as that may be typed for a text.  The key works only once
+each part of the text was in the selected window, and not in a keyboard macro;
+otherwise it shows the next part."
   (interactive nil gemini-companion-permission-mode)
-  (let ((permission (gemini-companion-permission-to-answer 'whole)))
-    (gemini-companion-guard-no-burst
-     "Not answered: several keys were typed at once")
-    (gemini-companion-permission-decide permission 'allow "Allowed once")))
+  (gemini-companion-permission-decide
+   (gemini-companion-permission-to-answer 'whole) 'allow "Allowed once"))
 
 (defun gemini-companion-permission-refuse ()
   "Refuse the permission of this buffer."
@@ -905,8 +926,8 @@ the text is not in the window, scroll there."
 (defun gemini-companion-permission-answer-there ()
   "Select the terminal of the CLI, to answer there.
 If the CLI waits for Emacs instead of asking there, it asks there now.
-This sends no key to the terminal.  If you type another key at once, the
-terminal is not selected, since it would take the key for an answer."
+This sends no key to the terminal.  The first RET there is ignored, since it
+may have been typed without a look at the question."
   (interactive nil gemini-companion-permission-mode)
   (let ((permission (or gemini-companion-permission-here
                         (user-error "No permission here"))))

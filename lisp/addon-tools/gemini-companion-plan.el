@@ -131,7 +131,7 @@ If its end cannot be known, the text has the time."
                         (gemini-companion-permission-since start))))
 
 (cl-defmethod gemini-companion-request-show ((start gemini-companion-plan-start))
-  "Select the terminal of START, unless another key is typed at once."
+  "Select the terminal of START."
   (gemini-companion-permission-go-there start)
   (message "The first choice there accepts all further edits"))
 

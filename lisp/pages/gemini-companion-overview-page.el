@@ -442,8 +442,7 @@ For STATE, see `gemini-companion-edit-texts-state'."
                versions))))
 
 (defun gemini-companion-overview-page-note-display (_window)
-  "Note that a window is about to display the overview as it is drawn.
-This is a member of `pre-redisplay-functions'."
+  "Note that a window is about to display the overview as it is drawn."
   (setq gemini-companion-overview-page--displayed
         gemini-companion-overview-page--count))
 

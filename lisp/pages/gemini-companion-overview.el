@@ -23,7 +23,6 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-guard)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
@@ -75,8 +74,12 @@
 (defvar-local gemini-companion-overview--last-key 0
   "Time of the last command in this buffer, in seconds.")
 
-(defvar-local gemini-companion-overview--appeared 0
-  "Time when the overview took the place of a file with letters, in seconds.")
+(defvar gemini-companion-overview--busy-seconds 1
+  "Seconds after a command in the overview until which it is not redrawn.")
+
+(defvar-local gemini-companion-overview--ignores-keys nil
+  "Non-nil until the overview is displayed in the place of a file.
+The keys that were typed until then are for a change in that file.")
 
 (defvar gemini-companion-overview--awaited nil
   "List (EDIT WINDOW KEYS) until the turn of EDIT ends, or nil.
@@ -129,7 +132,7 @@ is left has colors.
   ;; An ellipsis after the name of a file could be a part of it.
   (setq buffer-invisibility-spec '(outline))
   (add-hook 'post-command-hook #'gemini-companion-overview--after-command nil t)
-  (add-hook 'pre-redisplay-functions #'gemini-companion-overview-page-note-display nil t)
+  (add-hook 'pre-redisplay-functions #'gemini-companion-overview--note-display nil t)
   (add-hook 'context-menu-functions #'gemini-companion-overview--context-menu nil t)
   (gemini-companion-page-set-up #'gemini-companion-overview-page-write
                                 '(gemini-companion-changes-functions
@@ -176,10 +179,18 @@ After undo or redo, redraw the buffer; as `undo', go to what is there again."
      (gemini-companion-page-refresh)))
   (force-mode-line-update))
 
+(defun gemini-companion-overview--note-display (window)
+  "Note that WINDOW is about to display the overview, so that its keys act.
+This is a member of `pre-redisplay-functions'."
+  (setq gemini-companion-overview--ignores-keys nil)
+  (gemini-companion-overview-page-note-display window))
+
 (defun gemini-companion-overview--busy-p ()
   "Return non-nil if the user has typed in this buffer within the last second."
   (and (eq (current-buffer) (window-buffer))
-       (gemini-companion-guard-recent-p gemini-companion-overview--last-key)))
+       ;; The lower bound applies if the clock was set back.
+       (< -1 (- (float-time) gemini-companion-overview--last-key)
+          gemini-companion-overview--busy-seconds)))
 
 (defun gemini-companion-overview--visible-p ()
   "Return non-nil if the overview is in a window of the selected frame."
@@ -431,8 +442,8 @@ They are those that have a word for the header line in the table of commands."
 ;;;; What the keys check
 
 (defun gemini-companion-overview--check-key ()
-  "Signal an error for a key that was typed before the overview could be read."
-  (when (gemini-companion-guard-recent-p gemini-companion-overview--appeared)
+  "Signal an error for a key that was typed before the overview was displayed."
+  (when gemini-companion-overview--ignores-keys
     (user-error "Key ignored: the overview has just appeared")))
 
 (defun gemini-companion-overview--refuse (row accept refuse)
@@ -1364,8 +1375,7 @@ This is a function of `context-menu-functions'."
                       gemini-companion-windows-display-covering)
                      (category . gemini-companion-overview)
                      (window-height . 0.6)))
-    ;; The next key was typed for a change in its file.
-    (setq gemini-companion-overview--appeared (if guarded (float-time) 0))
+    (setq gemini-companion-overview--ignores-keys guarded)
     (gemini-companion-page-refresh)))
 
 (defun gemini-companion-overview-buffer ()

@@ -228,7 +228,10 @@ The command is called in the window of the header line."
     (define-key map [header-line mouse-1]
                 (lambda (event)
                   (interactive "e")
-                  (select-window (posn-window (event-start event)))
+                  (let ((window (posn-window (event-start event))))
+                    ;; A permission is displayed anew in a window that is selected.
+                    (unless (eq window (selected-window))
+                      (select-window window)))
                   (call-interactively command)))
     map))
 

@@ -18,14 +18,13 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-guard)
 (require 'gemini-companion-program-status)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-turn)
 
-(autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
+(autoload 'gemini-companion-terminal-show-question "gemini-companion-terminal")
 
 ;;;; Customization
 
@@ -576,17 +575,13 @@ prompt."
   (gemini-companion-session-terminal (gemini-companion-state-question-session question)))
 
 (cl-defmethod gemini-companion-request-show ((question gemini-companion-state-question))
-  "Select the terminal of QUESTION, unless another key is typed at once.
-There, a second RET would be the answer of a user who has not seen the
-question."
+  "Select the terminal of QUESTION."
   (let* ((session (gemini-companion-state-question-session question))
          (name (gemini-companion-session-name session))
          (terminal (or (gemini-companion-request-buffer question)
                        (user-error
                         "%s asks in its terminal, which is not in this Emacs" name))))
-    (gemini-companion-guard-no-burst
-     (format "Several keys were typed at once; the last one would answer %s" name))
-    (gemini-companion-terminal-show terminal)))
+    (gemini-companion-terminal-show-question terminal)))
 
 ;;;; Life
 

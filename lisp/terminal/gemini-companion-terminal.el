@@ -245,6 +245,25 @@ twice, \\`C-x' and \\`C-c' are sent to the program."
   (when (bound-and-true-p evil-local-mode)
     (evil-insert-state)))
 
+(defun gemini-companion-terminal-show-question (buffer)
+  "Select BUFFER, a terminal in which a CLI asks; ignore RET there once.
+RET is a yes there, and it may be the last key of a command that was typed
+without a look at the question.  Discard keys that were typed before the
+terminal is displayed."
+  (gemini-companion-terminal-show buffer)
+  (when (and (input-pending-p) (not executing-kbd-macro))
+    (discard-input)
+    (message "Keys ignored: the terminal has just been selected"))
+  (let ((map (make-sparse-keymap)))
+    (dolist (key '("RET" "<return>"))
+      (define-key map (kbd key) #'gemini-companion-terminal--ignore-key))
+    (set-transient-map map)))
+
+(defun gemini-companion-terminal--ignore-key ()
+  "Ignore a key that was typed as the first one in a terminal."
+  (interactive)
+  (message "RET ignored: the terminal has just been selected; type it again to answer"))
+
 (defun gemini-companion-terminal-takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.
 vterm and term take no keys while the user copies text or edits a line."

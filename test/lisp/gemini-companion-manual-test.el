@@ -17,7 +17,6 @@
 (defvar gemini-companion-inquiry-mode-map)
 (defvar gemini-companion-notify-turn-seconds)
 (defvar gemini-companion-permission-mode-map)
-(defvar gemini-companion-guard--quiet-seconds)
 (defvar gemini-companion-plan-mode-map)
 (defvar gemini-companion-terminal-ended-map)
 (defvar gemini-companion-terminal-map)
@@ -488,8 +487,6 @@ For a file or directory, compare the last part of its name, as verbatim text."
                    ("views" "20 lines" ,(= 20 gemini-companion-windows-review-lines))
                    ("edit-errors" "128 KB"
                     ,(= (* 128 1024) gemini-companion-eglot-sendable))
-                   ("permissions" "half a second"
-                    ,(= 0.5 gemini-companion-guard--quiet-seconds))
                    ("edit-errors" "three seconds"
                     ,(< 2 gemini-companion-errors--timeout 3))))
     (ert-info ((format "%s: %s" section figure))

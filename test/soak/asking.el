@@ -51,19 +51,21 @@ It may be one that the CLI asks in its terminal by now."
         (pop-to-buffer buffer)))
     (eq (window-buffer) (gemini-companion-request-buffer permission))))
 
+(defvar asking-next nil
+  "The command of the permission that F5 selects.")
+
+(global-set-key (kbd "<f5>") (lambda () (interactive) (asking-show asking-next)))
+
 (defun asking-showing ()
   "Return what the selected window shows: its TEXT, whether the end, and keys answer."
   (with-current-buffer (window-buffer)
-    (let ((drawn gemini-companion-guard--reading))
-      (list
-       (cons 'buffer (buffer-name))
-       (cons 'text (and (derived-mode-p 'gemini-companion-permission-mode)
-                        (buffer-substring-no-properties (point-min) (point-max))))
-       (cons 'end (and (pos-visible-in-window-p (point-max)) t))
-       (cons 'answers (and drawn
-                           (eql num-input-keys
-                                (gemini-companion-guard--reading-keys drawn))
-                           t))))))
+    (list
+     (cons 'buffer (buffer-name))
+     (cons 'text (and (derived-mode-p 'gemini-companion-permission-mode)
+                      (buffer-substring-no-properties (point-min) (point-max))))
+     (cons 'end (and (pos-visible-in-window-p (point-max)) t))
+     (cons 'answers (eql (window-use-time)
+                         gemini-companion-permission--drawn)))))
 
 (defun asking-record (&rest facts)
   "Append a record of FACTS, an alist, see recorder.py."

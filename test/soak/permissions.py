@@ -516,9 +516,9 @@ class Judge:
             self.ledger.problem(f"{question.token}: {key} was not taken")
 
     def burst(self, question: Question) -> None:
-        self.select(question)
+        self.emacs.eval(f"(setq asking-next {lisp(question.command)})")
         self.note_key([question], where="emacs", key="burst", shows=False)
-        self.emacs.burst(*8 * ALLOW.split())
+        self.emacs.burst("F5", *8 * ALLOW.split())
         self.unanswered(question)
 
     def macro(self, question: Question) -> None:

@@ -89,15 +89,16 @@ SLOTS are others of the server."
   (gemini-companion-permission-test-with
     (let ((inquiry (gemini-companion-inquiry-test-ask
                     gemini-companion-inquiry-test-colors "one")))
+      ;; The key was typed before it was displayed.
+      (gemini-companion-request-show inquiry)
+      (with-current-buffer (gemini-companion-request-buffer inquiry)
+        (gemini-companion-permission-test-refused
+          (gemini-companion-permission-test-type "a")))
       ;; Nothing was typed; no yes to the last question.
       (gemini-companion-permission-test-refused
         (gemini-companion-inquiry-test-type inquiry '("") t))
       (gemini-companion-permission-test-refused
         (gemini-companion-inquiry-test-type inquiry '(0) nil))
-      ;; The key was typed for something else.
-      (with-current-buffer (gemini-companion-request-buffer inquiry)
-        (gemini-companion-permission-test-refused
-          (gemini-companion-permission-test-type "a")))
       (gemini-companion-permission-test-refused
         (gemini-companion-request-answer inquiry 'allow))
       (gemini-companion-permission-test-refused

@@ -19,8 +19,9 @@
 (defvar gemini-companion-permission-test-answers nil
   "What was sent to the server, the last one first.")
 
-(defvar gemini-companion-permission-test-fits t
-  "Whether the whole buffer is in its window; without a terminal, nothing is.")
+(defvar gemini-companion-permission-test-end nil
+  "The last position in the window, or nil for the end of the buffer.
+Without a terminal, Emacs does not know it.")
 
 (defmacro gemini-companion-permission-test-with (&rest body)
   "Evaluate BODY while the part works and one CLI is connected."
@@ -28,8 +29,9 @@
   `(let ((gemini-companion-permission-test-answers nil))
      (save-window-excursion
        (unwind-protect
-           (cl-letf (((symbol-function 'pos-visible-in-window-p)
-                      (lambda (&rest _) gemini-companion-permission-test-fits)))
+           (cl-letf (((symbol-function 'window-end)
+                      (lambda (&rest _)
+                        (or gemini-companion-permission-test-end (point-max)))))
              (gemini-companion-part-start 'state)
              (gemini-companion-part-start 'permission)
              (gemini-companion-test-set-sessions
@@ -60,33 +62,23 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
   "Record that the current buffer, in the selected window, is drawn."
   (run-hook-with-args 'pre-redisplay-functions (selected-window)))
 
-(defun gemini-companion-permission-test-wait ()
-  "Let half a second pass without a key."
-  (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 10 0 0)))
-            ((symbol-function 'float-time)
-             (let ((real (symbol-function 'float-time)))
-               (lambda (&optional time)
-                 (if time (funcall real time) (+ 10 (funcall real)))))))
-    (gemini-companion-permission-test-run-timers)))
-
 (defun gemini-companion-permission-test-run-timers ()
-  "Run the timers of permissions and guards as if their times had come."
+  "Run the timers of permissions as if their times had come."
   (dolist (timer (append timer-list timer-idle-list))
-    (when (string-match-p "\\`gemini-companion-\\(?:guard\\|permission\\)-"
-                          (format "%s" (timer--function timer)))
+    (when (string-prefix-p "gemini-companion-permission-"
+                           (format "%s" (timer--function timer)))
       (apply (timer--function timer) (timer--args timer)))))
 
 (defun gemini-companion-permission-test-type (key)
   "Run the command of KEY, a string, as it was typed."
-  (cl-incf num-input-keys)
+  (run-hooks 'pre-command-hook)
   (call-interactively (key-binding (kbd key))))
 
 (defun gemini-companion-permission-test-see (permission)
   "Show PERMISSION until its keys answer."
   (gemini-companion-request-show permission)
   (set-buffer (window-buffer))
-  (gemini-companion-permission-test-draw)
-  (gemini-companion-permission-test-wait))
+  (gemini-companion-permission-test-draw))
 
 (defmacro gemini-companion-permission-test-refused (&rest body)
   "Check that BODY signals a user error, and that nothing was answered."

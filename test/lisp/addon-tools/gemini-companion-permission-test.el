@@ -155,8 +155,7 @@
 (ert-deftest gemini-companion-permission-is-allowed-by-one-key-after-a-look ()
   (gemini-companion-permission-test-with
     (let* ((permission (gemini-companion-permission-test-ask "make" "id"))
-           (input (gemini-companion-permission-test-input "make"))
-           (burst gemini-companion-guard--burst-seconds))
+           (input (gemini-companion-permission-test-input "make")))
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-type "C-c C-c")
       (should (equal `((:behavior "allow" :input ,(secure-hash 'sha256 input)))
@@ -164,8 +163,7 @@
       (should-not (gemini-companion-permissions-open))
       (should-not (gemini-companion-request-buffer permission))
       ;; A late end of it changes nothing.
-      (gemini-companion-server-receive 'withdrawn "id" 'ended)
-      (should (= 0.2 burst)))))
+      (gemini-companion-server-receive 'withdrawn "id" 'ended))))
 
 (ert-deftest gemini-companion-permission-is-refused-with-a-reason ()
   (gemini-companion-permission-test-with
@@ -178,7 +176,7 @@
                               :message)))
     (let ((permission (gemini-companion-permission-test-ask "make" "two"))
           ;; A refusal need not be read to its end.
-          (gemini-companion-permission-test-fits nil))
+          (gemini-companion-permission-test-end 2))
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-refused
         (cl-letf (((symbol-function 'read-string) (lambda (&rest _) " ")))
@@ -188,49 +186,25 @@
       (should (equal "deny" (plist-get (pop gemini-companion-permission-test-answers)
                                        :behavior))))))
 
-(ert-deftest gemini-companion-permission-is-answered-once-no-other-input-is-pending ()
-  (gemini-companion-permission-test-with
-    (let ((permission (gemini-companion-permission-test-ask "make" "id"))
-          (gemini-companion-guard--quiet-seconds 0.02)
-          (pending t))
-      (gemini-companion-request-show permission)
-      (set-buffer (window-buffer))
-      (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 10 0 0)))
-                ((symbol-function 'input-pending-p) (lambda (&rest _) pending)))
-        (gemini-companion-permission-test-draw)
-        ;; When half a second is over, there is input that is no key.
-        (sleep-for 0.2)
-        (setq pending nil)
-        (sleep-for 0.2)
-        (gemini-companion-permission-test-type "C-c C-c"))
-      (should (equal "allow" (plist-get (pop gemini-companion-permission-test-answers)
-                                        :behavior))))))
-
 (ert-deftest gemini-companion-permission-takes-no-key-that-was-meant-for-another ()
   (gemini-companion-permission-test-with
     (let ((permission (gemini-companion-permission-test-ask "make" "id")))
+      ;; Displayed in another window.
+      (gemini-companion-request-appear permission)
+      (with-current-buffer (gemini-companion-request-buffer permission)
+        (run-hook-with-args 'pre-redisplay-functions (get-buffer-window)))
       (gemini-companion-request-show permission)
       (set-buffer (window-buffer))
-      ;; Before it is drawn, and before half a second.
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "C-c C-c")
+        (gemini-companion-permission-test-type "r"))
+      ;; Displayed before another window was selected.
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-permission-test-type "C-g")
+      (other-window 1)
+      (other-window -1)
       (gemini-companion-permission-test-refused
         (gemini-companion-permission-test-type "C-c C-c"))
-      (gemini-companion-permission-test-draw)
-      (gemini-companion-permission-test-refused
-        (gemini-companion-permission-test-type "C-c C-c"))
-      ;; Half a second since the last key, not since it was drawn.
-      (gemini-companion-permission-test-see permission)
-      (cl-incf num-input-keys)
-      (gemini-companion-permission-test-refused
-        (gemini-companion-permission-test-type "C-c C-c"))
-      ;; Others keys behind it.
-      (gemini-companion-permission-test-see permission)
-      (gemini-companion-permission-test-refused
-        (let ((unread-command-events (list ?\C-c)))
-          (gemini-companion-permission-test-type "C-c C-c")))
-      (gemini-companion-permission-test-see permission)
-      (gemini-companion-permission-test-refused
-        (cl-letf (((symbol-function 'sit-for) #'ignore))
-          (gemini-companion-permission-test-type "C-c C-c")))
       ;; A keyboard macro.
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-refused
@@ -240,22 +214,30 @@
       (dolist (key '("SPC" "RET" "C-m" "<return>" "y" "a" "TAB"))
         (should-not (memq (key-binding (kbd key))
                           '(gemini-companion-permission-allow
-                            gemini-companion-permission-refuse))))
-      ;; The end is below the window.
-      (let ((gemini-companion-permission-test-fits nil)
-            (long (gemini-companion-permission-test-ask
-                   (concat (make-string 100 ?\n) "true") "long")))
-        (gemini-companion-permission-test-see long)
-        (gemini-companion-permission-test-refused
-          (gemini-companion-permission-test-type "C-c C-c"))
-        (should (eobp))
-        (setq gemini-companion-permission-test-fits t)
-        (gemini-companion-permission-test-draw)
-        (gemini-companion-permission-test-refused
-          (gemini-companion-permission-test-type "C-c C-c"))
-        (gemini-companion-permission-test-see long)
-        (gemini-companion-permission-test-type "C-c C-c")
-        (should (= 1 (length gemini-companion-permission-test-answers)))))))
+                            gemini-companion-permission-refuse)))))))
+
+(ert-deftest gemini-companion-permission-is-allowed-once-each-part-was-displayed ()
+  (gemini-companion-permission-test-with
+    (let ((permission (gemini-companion-permission-test-ask
+                       (concat (make-string 100 ?\n) "true") "id"))
+          (gemini-companion-permission-test-end 40))
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "C-c C-c"))
+      (should (= 40 (point) (window-start)))
+      ;; Typed before that part is displayed.
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "C-c C-c"))
+      ;; The end, but not what is before that.
+      (set-window-start nil 80)
+      (setq gemini-companion-permission-test-end nil)
+      (gemini-companion-permission-test-draw)
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "C-c C-c"))
+      (should (= 40 (point)))
+      (gemini-companion-permission-test-draw)
+      (gemini-companion-permission-test-type "C-c C-c")
+      (should (= 1 (length gemini-companion-permission-test-answers))))))
 
 (ert-deftest gemini-companion-permission-is-given-back-to-the-terminal ()
   (gemini-companion-permission-test-with
@@ -267,7 +249,6 @@
                   ;; No key answers it any more.
                   (set-buffer (gemini-companion-request-buffer permission))
                   (gemini-companion-permission-test-draw)
-                  (gemini-companion-permission-test-wait)
                   (should-error (gemini-companion-permission-test-type "C-c C-c")
                                 :type 'user-error)
                   (should (equal '(nil) gemini-companion-permission-test-answers))
@@ -316,33 +297,20 @@
                        (gemini-companion-permissions-open)))
         ;; Nor if the other one is in a window of its own.
         (gemini-companion-permission-test-see two)
-        (let ((gemini-companion-permission-test-fits t)
-              (window (split-window)))
+        (let ((window (split-window)))
           (set-window-buffer window (gemini-companion-request-buffer three))
           (gemini-companion-permission-test-type key))
         (should (eq scratch (window-buffer)))))))
 
 (ert-deftest gemini-companion-permission-answered-leaves-no-key-to-a-text ()
   (gemini-companion-permission-test-with
-    (with-temp-buffer
-      (switch-to-buffer (current-buffer))
+    (let ((discarded nil))
       (gemini-companion-permission-test-see
        (gemini-companion-permission-test-ask "make" "id"))
-      (gemini-companion-permission-test-type "r")
-      (should (eq (window-buffer) (current-buffer)))
-      ;; Typed once too often.
-      (dolist (key '("r" "R"))
-        (let ((this-command (key-binding key)))
-          (run-hooks 'pre-command-hook)
-          (should-not (eq #'self-insert-command this-command))
-          (call-interactively this-command)))
-      ;; What is typed after a second, or after another key, is a text.
-      (should (eq #'self-insert-command (key-binding "x")))
-      (dolist (timer (copy-sequence timer-list))
-        (when (string-prefix-p "gemini-companion-guard-"
-                               (format "%s" (timer--function timer)))
-          (timer-event-handler timer)))
-      (should (eq #'self-insert-command (key-binding "r"))))))
+      (cl-letf (((symbol-function 'input-pending-p) #'always)
+                ((symbol-function 'discard-input) (lambda () (setq discarded t))))
+        (gemini-companion-permission-test-type "r"))
+      (should discarded))))
 
 (ert-deftest gemini-companion-permission-that-ends-leaves-the-selected-window ()
   (gemini-companion-permission-test-with
@@ -420,19 +388,10 @@
       ;; The selected buffer stays, as a key would go to another one.
       (should (eq (window-buffer) (gemini-companion-request-buffer permission)))
       (gemini-companion-permission-test-draw)
-      (gemini-companion-permission-test-wait)
       (gemini-companion-permission-test-refused
         (gemini-companion-permission-test-type "C-c C-c"))
       (gemini-companion-permission-test-type "q")
-      (should-not (gemini-companion-request-buffer permission)))
-    ;; It ends while the key is being taken.
-    (gemini-companion-permission-test-see
-     (gemini-companion-permission-test-ask "ls" "id"))
-    (gemini-companion-permission-test-refused
-      (cl-letf (((symbol-function 'sit-for)
-                 (lambda (&rest _)
-                   (gemini-companion-server-receive 'withdrawn "id" 'ended))))
-        (gemini-companion-permission-test-type "C-c C-c")))))
+      (should-not (gemini-companion-request-buffer permission)))))
 
 (ert-deftest gemini-companion-permission-in-the-terminal-ends-with-its-next-event ()
   (gemini-companion-permission-test-with
@@ -520,10 +479,10 @@
           ;; For a moment, between two questions.
           (show 'working)
           (show 'waiting)
-          (gemini-companion-permission-test-wait)
+          (gemini-companion-permission-test-run-timers)
           (should (gemini-companion-permissions-open))
           (show 'working)
-          (gemini-companion-permission-test-wait)
+          (gemini-companion-permission-test-run-timers)
           (should-not (gemini-companion-permissions-open)))))))
 
 (ert-deftest gemini-companion-permission-of-an-unknown-process-is-not-shown ()
@@ -616,10 +575,6 @@ It is the `process', and asks the `permission'."
               (other (switch-to-buffer "*scratch*")))
           (cl-letf (((symbol-function 'gemini-companion-session-terminal)
                      (lambda (_) terminal)))
-            ;; The key is typed twice.
-            (cl-letf (((symbol-function 'sit-for) #'ignore))
-              (should-error (gemini-companion-request-show permission)
-                            :type 'user-error))
             (should-error (gemini-companion-request-answer permission 'allow)
                           :type 'user-error)
             (should (eq other (window-buffer)))

@@ -82,7 +82,6 @@
       (should-error (gemini-companion-permission-test-type "c") :type 'user-error)
       (should-not gemini-companion-permission-test-answers)
       (gemini-companion-permission-test-draw)
-      (gemini-companion-permission-test-wait)
       (gemini-companion-permission-test-type "r")
       (let ((answer (car gemini-companion-permission-test-answers)))
         (should (equal "deny" (plist-get answer :behavior)))
@@ -103,22 +102,23 @@ Revise the plan and present it again."
 (ert-deftest gemini-companion-plan-is-not-approved-here ()
   (gemini-companion-plan-test-with
     (let ((plan (gemini-companion-plan-test-ask "One.\n" "one")))
+      ;; A key that was typed before the plan was displayed.
+      (gemini-companion-request-show plan)
+      (set-buffer (window-buffer))
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "r"))
       (gemini-companion-permission-test-see plan)
       (dolist (answer '(allow refuse))
         (gemini-companion-permission-test-refused
           (gemini-companion-request-answer plan answer)))
       (dolist (key '("a" "R"))
         (should (memq (key-binding key) '(nil undefined))))
-      ;; A key that was meant for another buffer.
       (gemini-companion-plan-test-comment 1 "mine")
-      (gemini-companion-permission-test-refused
-        (gemini-companion-permission-test-type "r"))
       ;; RET asks before comments are left behind.
       (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
         (gemini-companion-permission-test-refused
           (gemini-companion-permission-test-type "RET")))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always)
-                ((symbol-function 'sit-for) #'always))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-permission-test-type "RET"))
       (should (equal '(nil) gemini-companion-permission-test-answers))
       ;; It ends there: what was typed is not lost.
@@ -216,12 +216,9 @@ Revise the plan and present it again."
                      (lambda (_) 'waiting)))
             (should (equal "asks whether to start"
                            (gemini-companion-request-label start)))
-            (cl-letf (((symbol-function 'sit-for) #'ignore))
-              (should-error (gemini-companion-request-show start) :type 'user-error))
-            (cl-letf (((symbol-function 'sit-for) #'always))
-              (ert-with-message-capture messages
-                (gemini-companion-request-show start)
-                (should (string-search "first choice" messages))))
+            (ert-with-message-capture messages
+              (gemini-companion-request-show start)
+              (should (string-search "first choice" messages)))
             (should (eq terminal (window-buffer))))
         (kill-buffer terminal)))))
 

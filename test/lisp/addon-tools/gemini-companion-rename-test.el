@@ -165,7 +165,7 @@ Return the question, or nil if none is asked."
   (declare (indent 1) (debug t))
   `(save-window-excursion
      (unwind-protect
-         (cl-letf ((gemini-companion-guard--recent-seconds 0)
+         (cl-letf ((gemini-companion-overview--busy-seconds 0)
                    ((symbol-function 'gemini-companion-overview-page-displayed-p)
                     #'always)
                    ((symbol-function 'gemini-companion-overview-draw-width)

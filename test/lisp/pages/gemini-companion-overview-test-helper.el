@@ -14,7 +14,7 @@ accepted as soon as it is drawn."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-changes ,files
      (cl-letf ((gemini-companion-review-arrival 'notify)
-               (gemini-companion-guard--recent-seconds 0)
+               (gemini-companion-overview--busy-seconds 0)
                ;; A batch job displays nothing.
                ((symbol-function 'gemini-companion-overview-page-displayed-p) #'always))
        (unwind-protect

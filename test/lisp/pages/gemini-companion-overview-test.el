@@ -954,7 +954,7 @@ since when a CLI waits: the name is longer."
 
 (ert-deftest gemini-companion-overview-ignores-letters-that-were-typed-in-a-file ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
-    (let ((gemini-companion-guard--recent-seconds 1000))
+    (progn
       (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
       (gemini-companion-test-walk #'gemini-companion-next-change "d")
       (should (equal "*gemini*" (buffer-name (window-buffer))))
@@ -1030,12 +1030,12 @@ since when a CLI waits: the name is longer."
 
 (ert-deftest gemini-companion-overview-does-not-move-within-a-second-of-a-key ()
   (gemini-companion-overview-test-with-turn
-    (let ((gemini-companion-guard--recent-seconds 1000))
+    (let ((gemini-companion-overview--busy-seconds 1000))
       (gemini-companion-overview-test-keys "n")
       (gemini-companion-test-writes "c" "x\n" session)
       (gemini-companion-page--refresh-visible (current-buffer))
       (should-not (gemini-companion-overview-test-rows " c  "))
-      (setq gemini-companion-guard--recent-seconds 0)
+      (setq gemini-companion-overview--busy-seconds 0)
       (gemini-companion-page--refresh-visible (current-buffer))
       (should (gemini-companion-overview-test-rows " c  ")))))
 
