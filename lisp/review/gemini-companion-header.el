@@ -90,7 +90,7 @@ They are its CLI if there are several, its decision, and its size."
       (format ", %s" decision)))
    (pcase (gemini-companion-edit-hunks-counts edit)
      ((cl-struct gemini-companion-hunk-counts excluded added removed)
-      (concat " " (gemini-companion-hunk-lines added removed)
+      (concat " " (gemini-companion-hunk-amount added removed)
               ;; Excluded hunks are not written.
               (when (< 0 excluded)
                 (format ", %d excluded" excluded)))))))

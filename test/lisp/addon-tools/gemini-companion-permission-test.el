@@ -606,7 +606,7 @@ It is the `process', and asks the `permission'."
     (let ((permission (gemini-companion-permission-test-ask "ls" "id")))
       (gemini-companion-request-show permission)
       (with-current-buffer (window-buffer)
-        (should (equal " Qwen Code (shop)  C-c C-c allow  r refuse  R with a reason  \
+        (should (equal " Qwen Code (shop)  C-c C-c allow  r refuse  R reason  \
 RET terminal  q close"
                        (eval (cadr header-line-format) t)))))))
 
