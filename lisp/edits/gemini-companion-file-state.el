@@ -30,8 +30,6 @@
 (require 'gemini-companion-watch)
 (require 'gemini-companion-written)
 
-;;;; State
-
 ;;;; Awaiting a write
 
 (defun gemini-companion-file-state-await (edit decision overwrite)
