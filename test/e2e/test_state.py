@@ -168,6 +168,8 @@ def resumed(emacs: Emacs, cli: Gemini) -> None:
         lambda: cli.terminal.keys("Enter"),
         lambda: "all done" in cli.screen(),
         "resumed",
+        # In the prompt that comes next, it does nothing.
+        again=2,
     )
     emacs.holds(SESSION, "connected")
     is_(emacs, "ready")

@@ -37,9 +37,12 @@ AGAIN = 10.0
 
 
 def type_until(
-    send: Callable[[], None], is_taken: Callable[[], object], what: str
+    send: Callable[[], None],
+    is_taken: Callable[[], object],
+    what: str,
+    again: float = AGAIN,
 ) -> None:
-    """Call ``send``, again until ``is_taken``.
+    """Call ``send``, and ``again`` after that time until ``is_taken``.
 
     The CLI shows a prompt, a text or a question shortly before it takes keys for
     it, and drops those that come earlier.
@@ -51,7 +54,7 @@ def type_until(
         nonlocal typed
         if is_taken():
             return True
-        if time.monotonic() - typed > AGAIN:
+        if time.monotonic() - typed > again:
             send()
             typed = time.monotonic()
         return False
