@@ -257,9 +257,13 @@ BEFORE and AFTER are vectors of lines."
                      (substring after head (- (length after) tail))))))
 
 (defun gemini-companion-saved--edit (edit after)
-  "Return what is saved of EDIT, a plist; for AFTER, see above."
-  (let ((turn (gemini-companion-edit-turn edit)))
+  "Return what is saved of EDIT, a plist; for AFTER, see above.
+For a deletion, `:deleted' is (MODES . BYTES) of the file, in base 64."
+  (let ((turn (gemini-companion-edit-turn edit))
+        (modes (gemini-companion-edit-deleted-modes edit))
+        (bytes (gemini-companion-edit-bytes-before edit)))
     (list :after after
+          :deleted (and modes bytes (cons modes (base64-encode-string bytes t)))
           :file (gemini-companion-edit-file edit)
           :session (gemini-companion-session-facts (gemini-companion-edit-session edit))
           :since (gemini-companion-edit-since edit)
@@ -287,11 +291,12 @@ Signal an error if that is impossible."
               (gemini-companion-edit-after edit) text
               (gemini-companion-edit-content edit)
               (gemini-companion-content-make
-               :bytes (if (and new (eq facts (car edits)))
-                          'none
-                        (encode-coding-string (gemini-companion-saved--text previous)
-                                              'utf-8-unix))
-               ;; Its line ends are those that the file has.
+               :bytes (pcase (plist-get facts :deleted)
+                        (`(,_ . ,bytes) (base64-decode-string bytes))
+                        ((guard (and new (eq facts (car edits)))) 'none)
+                        (_ (encode-coding-string (gemini-companion-saved--text previous)
+                                                 'utf-8-unix)))
+               ;; Its line ends are those that the file has, if there is one.
                :reported t))
         (unless format
           (gemini-companion-edit-texts-record-format edit)
@@ -318,11 +323,11 @@ PREVIOUS are those before; for AFTER, see `gemini-companion-saved--chain'."
 (defun gemini-companion-saved--edit-of (name facts)
   "Return a new edit of the file NAME, a true name, without its texts.
 For FACTS, see `gemini-companion-saved--edit'."
-  (pcase-let (((map :file :session :since :command :missing) facts))
+  (pcase-let (((map :file :session :since :command :missing :deleted) facts))
     (gemini-companion-edit-make
      :id (gensym) :session (gemini-companion-session-from-facts session)
      :file file :true-name name :since since
-     :command command :missing-directories missing
+     :command command :missing-directories missing :deleted-modes (car deleted)
      :decision 'unreviewed :file-state 'written :reported t
      :turn (gemini-companion-saved--turn facts))))
 

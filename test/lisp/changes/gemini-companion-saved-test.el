@@ -196,6 +196,22 @@ The files of changes are below the directory ours."
     (gemini-companion-undo-edit (car (gemini-companion-edits)))
     (should (equal "1\r\n2\r\n3\r\n" (gemini-companion-text-bytes "a")))))
 
+(ert-deftest gemini-companion-saved-deletion-is-undone ()
+  (gemini-companion-saved-test-with '(("a" "1\r\n2\r\n") ("b" "1\n"))
+    (set-file-modes "a" #o751)
+    (delete-file "a")
+    (gemini-companion-file-state-record-bytes
+     session (expand-file-name "a") "1\r\n2\r\n" nil "rm a" :modes #o751)
+    (should (eql 1 (gemini-companion-test-left)))
+    (gemini-companion-saved-test-restart)
+    (find-file-noselect "b")
+    (gemini-companion-saved--restore-some)
+    (should (eql 1 (gemini-companion-test-left)))
+    (gemini-companion-undo-edit (car (gemini-companion-edits)))
+    (should (equal "1\r\n2\r\n" (gemini-companion-text-bytes "a")))
+    (should (= #o751 (file-modes "a")))
+    (should-not (gemini-companion-test-left))))
+
 (ert-deftest gemini-companion-saved-changes-are-never-those-of-excluded-files ()
   (gemini-companion-saved-test-with '(("secret" "1\n") ("a" "1\n") ("b" "1\n"))
     (dolist (file '("secret" "a" "b"))
