@@ -847,24 +847,20 @@ of the text without unreviewed changes."
                      (gemini-companion-record--marks (aref look k)))
                do (setq n (1+ n)))
       (let* ((span (substring look from to))
-             (now (append (gemini-companion-record-text span) nil))
-             (without (append (gemini-companion-record-text span t) nil))
-             (head (gemini-companion-record--common now without))
-             (tail (gemini-companion-record--common (reverse (nthcdr head now))
-                                                    (reverse (nthcdr head without)))))
-        (unless (equal now without)
+             (now (gemini-companion-record-text span))
+             (whole (gemini-companion-hunk-whole (gemini-companion-record-text span t)
+                                                 now)))
+        (when whole
           (push (gemini-companion-record-change
-                 (+ n head) (- (+ n (length now)) tail)
-                 (butlast (nthcdr head without) tail) hunks
+                 (+ n (gemini-companion-hunk-new whole))
+                 (+ n (gemini-companion-hunk-new-end whole))
+                 (gemini-companion-hunk-lines whole)
+                 hunks
                  (gemini-companion-record--edits-in span))
                 changes))
         (setq end to
               n (+ n (length now)))))
     (nreverse changes)))
-
-(defun gemini-companion-record--common (a b)
-  "Return the length of the common prefix of A and B, two lists of strings."
-  (cl-loop for x in a for y in b while (string= x y) count t))
 
 (defun gemini-companion-record--edits-in (span)
   "Return the edits of the unreviewed lines, there or removed, of SPAN."

@@ -30,6 +30,7 @@
 (require 'gemini-companion-content)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-install)
 (require 'gemini-companion-lines)
@@ -245,16 +246,13 @@ Otherwise, as after a checkout of another branch, they may come back."
 (defun gemini-companion-saved--differing (before after)
   "Return (HEAD TAIL TEXT), see `gemini-companion-saved--chain'.
 BEFORE and AFTER are vectors of lines."
-  (let* ((shorter (min (length before) (length after)))
-         (head (cl-loop for i below shorter
-                        while (string= (aref before i) (aref after i))
-                        count t))
-         (tail (cl-loop for i from 1 to (- shorter head)
-                        while (string= (aref before (- (length before) i))
-                                       (aref after (- (length after) i)))
-                        count t)))
-    (list head tail (gemini-companion-saved--text
-                     (substring after head (- (length after) tail))))))
+  (if-let* ((whole (gemini-companion-hunk-whole before after)))
+      (list (gemini-companion-hunk-old whole)
+            (- (length before) (gemini-companion-hunk-old-end whole))
+            (gemini-companion-saved--text
+             (substring after (gemini-companion-hunk-new whole)
+                        (gemini-companion-hunk-new-end whole))))
+    (list (length before) 0 "")))
 
 (defun gemini-companion-saved--edit (edit after)
   "Return what is saved of EDIT, a plist; for AFTER, see above.

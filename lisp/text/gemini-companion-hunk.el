@@ -166,11 +166,10 @@ FROM and NEW-FROM lines precede the two texts.  RANGES are as for
              (append (substring lines old old-end) nil)))
           ranges))
 
-(defun gemini-companion-hunk-compare-lines (old new &optional from to new-from new-to)
-  "Return the hunks between OLD and NEW, two vectors of lines, in order.
-At least one common line is between two of them.  With FROM to NEW-TO, compare
-the lines of OLD from FROM to TO, exclusive, with those of NEW from NEW-FROM to
-NEW-TO.  Signal `gemini-companion-text-not-compared' if diff fails."
+(defun gemini-companion-hunk-whole (old new &optional from to new-from new-to)
+  "Return one hunk with all differences between OLD and NEW, or nil for none.
+OLD and NEW are vectors of lines.  For FROM, TO, NEW-FROM and NEW-TO, see
+`gemini-companion-hunk-compare-lines'."
   (let ((from (or from 0))
         (to (or to (length old)))
         (new-from (or new-from 0))
@@ -183,15 +182,26 @@ NEW-TO.  Signal `gemini-companion-text-not-compared' if diff fails."
                 (string= (aref old (1- to)) (aref new (1- new-to))))
       (setq to (1- to)
             new-to (1- new-to)))
-    (setq old (substring old from to)
-          new (substring new new-from new-to))
-    (gemini-companion-hunk--of-ranges
-     (if (<= (* (length old) (length new)) gemini-companion-hunk--most-cells)
-         (gemini-companion-hunk--between (gemini-companion-hunk--align old new)
-                                         (length old) (length new))
-       (gemini-companion-text-diff
-        (mapcar (lambda (lines) (mapconcat #'identity lines "")) (list old new))))
-     old from new-from)))
+    (unless (and (= from to) (= new-from new-to))
+      (gemini-companion-hunk-make from to new-from new-to
+                                  (append (substring old from to) nil)))))
+
+(defun gemini-companion-hunk-compare-lines (old new &optional from to new-from new-to)
+  "Return the hunks between OLD and NEW, two vectors of lines, in order.
+At least one common line is between two of them.  With FROM to NEW-TO, compare
+the lines of OLD from FROM to TO, exclusive, with those of NEW from NEW-FROM to
+NEW-TO.  Signal `gemini-companion-text-not-compared' if diff fails."
+  (when-let* ((whole (gemini-companion-hunk-whole old new from to new-from new-to)))
+    (let ((old (vconcat (gemini-companion-hunk-lines whole)))
+          (new (substring new (gemini-companion-hunk-new whole)
+                          (gemini-companion-hunk-new-end whole))))
+      (gemini-companion-hunk--of-ranges
+       (if (<= (* (length old) (length new)) gemini-companion-hunk--most-cells)
+           (gemini-companion-hunk--between (gemini-companion-hunk--align old new)
+                                           (length old) (length new))
+         (gemini-companion-text-diff
+          (mapcar (lambda (lines) (mapconcat #'identity lines "")) (list old new))))
+       old (gemini-companion-hunk-old whole) (gemini-companion-hunk-new whole)))))
 
 (defun gemini-companion-hunk-split (text)
   "Return the lines of TEXT, a vector of strings with their newlines."
