@@ -93,6 +93,32 @@ def scene(world: World, request: pytest.FixtureRequest) -> Iterator[Scene]:
     scene.close()
 
 
+@pytest.mark.parametrize("scene", ["ediff"], indirect=True)
+@pytest.mark.parametrize("size", [(80, 24), (100, 40), (200, 50)], ids=str)
+def test_reviews_in_ediff_end_with_what_the_keys_say(
+    scene: Scene, size: tuple[int, int]
+) -> None:
+    emacs, (first, second) = scene.emacs, scene.files[:2]
+    emacs.resize(size)
+    before = emacs.value("(e2e-layout)")
+    scene.propose(first, second)
+    scene.open(2)
+    scene.review()
+    emacs.wait_for("Hunk 1 of 2")
+    emacs.keys("n", "x", "C-c", "C-c")
+    assert scene.outcomes(1) == ["a Accepted"]
+    assert first.read_text() == OLD.replace("line 5\n", "line five\n")
+    # The next review begins in the same windows.
+    emacs.holds(DRAWN, "a proposal is displayed")
+    emacs.keys("C-c", "C-k")
+    assert scene.outcomes(1) == ["b Rejected"]
+    assert second.read_text() == OLD
+    # The end of the turn is unknown.
+    emacs.keys("q")
+    emacs.becomes("(e2e-layout)", before)
+    emacs.resize(SIZE)
+
+
 @pytest.mark.differs("the display of windows in Emacs")
 @pytest.mark.parametrize("scene", ["ediff"], indirect=True)
 @pytest.mark.parametrize("macro", [False, True], ids=["ahead", "macro"])
