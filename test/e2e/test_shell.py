@@ -7,6 +7,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from harness.gemini import Gemini, type_until
 from harness.model import Part, call, say
 from harness.needs import needs_pi
 from harness.qwen import stays_connected
-from harness.wait import eventually
+from harness.wait import BOUND, eventually
 from harness.world import World
 from test_rules import linked
 from test_tools import link
@@ -370,6 +372,18 @@ def around(world: World, begins: bool) -> None:
     assert time.monotonic() - began < SOON
 
 
+def serves(emacs: Emacs) -> None:
+    """Wait until the server has answered a request.
+
+    The first one loads the library that serves them, which may take longer on a busy
+    machine than a hook waits; a CLI that is connected has sent one.
+    """
+    port = emacs.value("(plist-get (gemini-companion-server-info) :port)")
+    with closing(HTTPConnection("127.0.0.1", port, BOUND)) as connection:
+        connection.request("GET", "/")
+        connection.getresponse()
+
+
 def writes(world: World, emacs: Emacs, text: str) -> None:
     """Let a command write TEXT to a file, which is recorded."""
     around(world, begins=True)
@@ -383,6 +397,7 @@ def test_cli_goes_on_if_emacs_hangs_or_the_server_is_killed(world: World) -> Non
     emacs = world.emacs(world.file("a.txt", "a\n"))
     link(world, emacs)
     repository(world)
+    serves(emacs)
     writes(world, emacs, "1\n")
     os.kill(emacs.pid, signal.SIGSTOP)
     try:
@@ -397,6 +412,7 @@ def test_cli_goes_on_if_emacs_hangs_or_the_server_is_killed(world: World) -> Non
     os.kill(server, signal.SIGKILL)
     around(world, begins=False)
     eventually(lambda: emacs.value(info) not in (None, server), "a new server")
+    serves(emacs)
     writes(world, emacs, "3\n")
 
 
@@ -418,6 +434,7 @@ PATH={world.scratch.environment["PATH"]} exec git "$@"
     )
     link(world, emacs)
     repository(world)
+    serves(emacs)
     writes(world, emacs, "1\n")
     hangs.touch()
     around(world, begins=True)
