@@ -2,10 +2,10 @@
 """The hooks around a command of a CLI, by which what it writes is seen.
 
 A pair of hooks runs as a CLI runs them, around a command that writes nothing, in a
-repository of 500, of 10,000 and of 80,000 files. The server's share of one of the two
+repository of 500, of 10,000 and of 80,000 files.  The server's share of one of the two
 snapshots, with the git that it starts, is compared with `git status` there, both in
-processor time. What a CLI waits for the pair is compared with two of these and two
-starts of an empty hook. Then the memory of the server is compared with that after 200
+processor time.  What a CLI waits for the pair is compared with two of these and two
+starts of an empty hook.  Then the memory of the server is compared with that after 200
 calls that each change a file of 20 kB.
 
 At last a command changes 20 files of 16 kB, half of which are visited; the longest time

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import gemini
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import Part, call, say
@@ -20,7 +21,7 @@ from harness.needs import needs_pi
 from harness.qwen import stays_connected
 from harness.wait import BOUND, eventually
 from harness.world import World
-from test_rules import linked
+from test_rules import begin_yolo, linked
 from test_tools import link
 
 from test_permissions import linked_copilot
@@ -248,6 +249,58 @@ def test_copilot_cli(world: World) -> None:
     world.row = "Copilot CLI: waits before a command, reports its failure"
     runs(world, cli, call("bash", command=COMMAND, description="Do it"), answer="Yes")
     is_recorded_and_undone(world, emacs)
+
+
+# A server with one tool, which writes a file.
+MCP_SERVER = """
+import json, sys
+
+TOOL = {"name": "put", "description": "Write.", "inputSchema": {"type": "object"}}
+
+for line in sys.stdin:
+    request = json.loads(line)
+    method, result = request["method"], {}
+    if method == "initialize":
+        version = request["params"]["protocolVersion"]
+        info = {"name": "w", "version": "1"}
+        result = {"protocolVersion": version, "serverInfo": info}
+        result["capabilities"] = {"tools": {}}
+    elif method == "tools/list":
+        result = {"tools": [TOOL]}
+    elif method == "tools/call":
+        with open("b.txt", "a") as file:
+            file.write("put\\n")
+        result = {"content": [{"type": "text", "text": "written"}]}
+    if "id" in request:
+        answer = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.parametrize("client", ["gemini", "qwen"])
+@pytest.mark.contract("Gemini CLI, Qwen Code: what tools of MCP servers write")
+def test_tool_of_an_mcp_server(world: World, client: str) -> None:
+    (world.scratch.home / ".qwen").mkdir(exist_ok=True)
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link(world, emacs)
+    repository(world)
+    script = world.scratch.root / "server.py"
+    script.write_text(MCP_SERVER)
+    server = {"command": world.tools.python, "args": [str(script)], "trust": True}
+    servers = {"w": {**server, "cwd": str(world.project)}}
+    cli: Gemini
+    if client == "gemini":
+        gemini.configure(world.scratch, mcpServers=servers)
+        cli, name = world.gemini(), "mcp_w_put"
+        begin_yolo(cli)
+    else:
+        cli = world.qwen(tools={"approvalMode": "yolo"}, mcpServers=servers)
+        stays_connected(emacs, cli)
+        cli.mark, name = "[*>]", "mcp__w__put"
+    cli.is_free(call(name))
+    eventually(lambda: edits(emacs) == [f"b.txt: {name}"], "it is recorded")
+    undo_all(emacs)
+    has(world.project / "b.txt", OLD)
 
 
 def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
