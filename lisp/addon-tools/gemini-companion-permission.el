@@ -118,9 +118,11 @@ restored.")
   "The use time of the window that has displayed this buffer since the last key.
 It is nil if that was not the selected window.  See `window-use-time'.")
 
-(defvar-local gemini-companion-permission--shown '(nil . 1)
-  "What of this buffer was on the screen since its window was selected.
-A cons (USE-TIME . POSITION): all that is before POSITION was displayed.")
+(defvar-local gemini-companion-permission--displayed nil
+  "The use time of the window that had displayed this buffer before the last key.")
+
+(defvar-local gemini-companion-permission--shown 1
+  "The position before which all of this buffer was on the screen.")
 
 (defun gemini-companion-permissions-open ()
   "Return the open permissions, oldest first."
@@ -809,24 +811,20 @@ A member of `pre-redisplay-functions'."
   "Note what the selected window has displayed of this buffer before the last key.
 A member of `pre-command-hook'."
   (let ((time (window-use-time)))
-    (unless (eql time (car gemini-companion-permission--shown))
-      (setq gemini-companion-permission--shown (cons time (point-min))))
     (when (and (eq (current-buffer) (window-buffer))
-               (eql time gemini-companion-permission--drawn)
-               ;; The user may have skipped a part.
-               (<= (window-start) (cdr gemini-companion-permission--shown)))
-      (cl-callf max (cdr gemini-companion-permission--shown) (window-end)))
+               (eql time gemini-companion-permission--drawn))
+      (setq gemini-companion-permission--displayed time)
+      ;; The user may have skipped a part.
+      (when (<= (window-start) gemini-companion-permission--shown)
+        (cl-callf max gemini-companion-permission--shown (window-end))))
     (setq gemini-companion-permission--drawn nil)))
 
 (defun gemini-companion-permission-to-answer (&optional whole)
   "Return the open permission here, if the key that was typed may answer it.
-The buffer must have been displayed in the selected window before the key; if
-WHOLE is non-nil, each part of it.  Otherwise show the next part that was not,
-and signal a `user-error'."
-  (let ((permission gemini-companion-permission-here)
-        (shown (if (eql (window-use-time) (car gemini-companion-permission--shown))
-                   (cdr gemini-companion-permission--shown)
-                 (point-min))))
+Its window must have displayed it before the key, and since the window was
+selected.  If WHOLE is non-nil, each part of it must have been displayed;
+otherwise show the next part.  Signal a `user-error' if the key may not answer."
+  (let ((permission gemini-companion-permission-here))
     (cond
      ((null permission)
       (user-error "No permission here"))
@@ -834,10 +832,10 @@ and signal a `user-error'."
       (user-error "This question has ended; q closes it"))
      (executing-kbd-macro
       (user-error "A keyboard macro cannot answer this"))
-     ((= (point-min) shown)
+     ((not (eql (window-use-time) gemini-companion-permission--displayed))
       (user-error "Not answered: the text was not displayed yet; type the key again"))
-     ((and whole (< shown (point-max)))
-      (goto-char shown)
+     ((and whole (< gemini-companion-permission--shown (point-max)))
+      (goto-char gemini-companion-permission--shown)
       (recenter 0)
       (user-error "Not answered: read this part, then type the key again"))
      (t permission))))

@@ -229,6 +229,7 @@
       (gemini-companion-permission-test-refused
         (gemini-companion-permission-test-type "C-c C-c"))
       ;; The end, but not what is before that.
+      (gemini-companion-permission-test-see permission)
       (set-window-start nil 80)
       (setq gemini-companion-permission-test-end nil)
       (gemini-companion-permission-test-draw)
