@@ -837,6 +837,10 @@ otherwise show the next part.  Signal a `user-error' if the key may not answer."
      ((and whole (< gemini-companion-permission--shown (point-max)))
       (goto-char gemini-companion-permission--shown)
       (recenter 0)
+      ;; Leave nothing blank below the end.
+      (when (pos-visible-in-window-p (point-max))
+        (goto-char (point-max))
+        (recenter -1))
       (user-error "Not answered: read this part, then type the key again"))
      (t permission))))
 
