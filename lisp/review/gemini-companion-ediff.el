@@ -120,6 +120,7 @@ Ediff calls this at the end of its start, in the control panel."
 (defun gemini-companion-ediff--set-up-panel (edit)
   "Set up the control panel, which is current and new, for the review of EDIT."
   (gemini-companion-edit-adopt edit)
+  (setq truncate-lines t)
   (setq-local ediff-mode-map gemini-companion-ediff--panel-map
               ediff-before-setup-windows-hook nil
               ediff-after-setup-windows-hook nil

@@ -76,8 +76,11 @@ In a narrow window, its end is cut off, so warnings come first."
 
 (defun gemini-companion-header--state (edit)
   "Return texts about EDIT that follow the name of its file in the header line.
-They are its CLI if there are several, its decision, and its size."
+They are whether the file is new, its CLI if there are several, its decision,
+and its size."
   (list
+   (when (gemini-companion-edit-new-p edit)
+     ", new file")
    (when (cdr (gemini-companion-sessions))
      (concat " by " (gemini-companion-names-shown
                      (gemini-companion-session-name
@@ -148,9 +151,7 @@ LOCATION is that of its file, and NAME the displayed name of the file."
         (whole (gemini-companion-label-location-text location 'plain)))
     (mapcar (lambda (text)
               (and text (concat ", " text)))
-            (list (when (gemini-companion-edit-new-p edit)
-                    "new file")
-                  (when (gemini-companion-edit-texts-edited-p edit)
+            (list (when (gemini-companion-edit-texts-edited-p edit)
                     "edited")
                   (when (cdr edits)
                     (format "edit %d of %d"

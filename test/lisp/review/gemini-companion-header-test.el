@@ -69,7 +69,7 @@ src/components/account-settings.py, the CLI")
       (let ((edit (gemini-companion-test-show file "2\n")))
         (gemini-companion-header-test-connect edit)
         (should (string-match-p
-                 (format "\\` %s \\+1 .0  a accept .*, new file%s, the CLI" (car names)
+                 (format "\\` %s, new file \\+1 .0  a accept .*%s, the CLI" (car names)
                          (if (cdr names) (concat ", " (cadr names)) ""))
                  (gemini-companion-test-header)))
         (gemini-companion-edit-reject edit)))))
@@ -97,7 +97,7 @@ src/components/account-settings.py, the CLI")
     (make-symbolic-link "/gemini-companion/new/companion-test" "link")
     (pcase-dolist (`(,file ,regexp)
                    `(("/gemini-companion/new/companion-test"
-                      ,(concat "\\` outside your projects; companion-test .*  a accept"
+                      ,(concat "\\` outside your projects; companion-test, new file .*  a accept"
                                ".*, /gemini-companion/new/companion-test"))
                      ("link" "outside your projects; by a symbolic link; comp")))
       (let ((diff (gemini-companion-test-show file "2\n")))
