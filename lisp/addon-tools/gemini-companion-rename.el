@@ -29,6 +29,7 @@
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
@@ -222,17 +223,14 @@ ask the user"))
   "Return the bytes of the file NAME; signal a `user-error' if they are not text.
 A text that Emacs writes back has the line ends and the byte order mark that
 it had."
-  (let* ((bytes (gemini-companion-text-bytes name))
-         (text (decode-coding-string bytes 'utf-8-unix))
-         (plain (gemini-companion-text-normalized text)))
+  (let ((bytes (gemini-companion-text-bytes name)))
     (unless (gemini-companion-coding-utf-8-p bytes)
       (user-error "The rename would change %s, which is not UTF-8; ask the user \
 to convert it"
                   name))
-    (when (or (string-search "\r" plain)
-              (not (equal text (gemini-companion-text-fit plain text))))
-      (user-error "The rename would change %s, whose line ends are mixed or CR; \
-ask the user to convert it"
+    (when (string-search "\r" (string-replace "\r\n" "\n" bytes))
+      (user-error "The rename would change %s, whose line ends are CR; ask the \
+user to convert it"
                   name))
     bytes))
 
@@ -250,7 +248,7 @@ changed.  OLD and NEW are the names."
                    (gemini-companion-eglot-edited text (cdr change) units))))
       (unless (equal before after)
         (gemini-companion-rename--make-file
-         name bytes (gemini-companion-text-fit after text)
+         name bytes (gemini-companion-lines-fit after text)
          (not (gemini-companion-rename--only-p before after old new)))))))
 
 ;;;; From the question to the review
@@ -607,7 +605,7 @@ A key that was typed once too often is no answer if there is any."
 (defun gemini-companion-rename--new-bytes (edit)
   "Return the bytes of the file of EDIT once the user's choice is written."
   (gemini-companion-text-utf-8
-   (gemini-companion-text-fit
+   (gemini-companion-lines-fit
     (gemini-companion-edit-text edit)
     (gemini-companion-content-text (gemini-companion-edit-content edit)))))
 

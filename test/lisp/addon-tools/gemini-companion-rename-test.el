@@ -633,12 +633,15 @@ Return the question, or nil if none is asked."
                                     :files)))))
         (should (equal (format "\357\273\277x\r\n%s\r\n" new)
                        (gemini-companion-rename-test-text "b.py")))))
-    (pcase-dolist (`(,bytes . ,problem)
-                   '(("uno\r\nuno\n" . "line ends") ("uno\n\344\n" . "not UTF-8")))
-      (let ((coding-system-for-write 'no-conversion))
-        (write-region bytes nil "d.py" nil 'silent))
-      (when (equal bytes "uno\r\nuno\n")
-        (gemini-companion-rename-test-problem problem "one" "uno")))))
+    (let ((coding-system-for-write 'no-conversion))
+      (write-region "uno\runo\n" nil "d.py" nil 'silent))
+    (gemini-companion-rename-test-problem "line ends" "one" "uno")
+    (let ((coding-system-for-write 'no-conversion))
+      (write-region "uno\r\n\303\244 uno\n" nil "d.py" nil 'silent))
+    (gemini-companion-rename-test-ask "one" "uno")
+    (gemini-companion-rename-test-answer 'allow 'yes)
+    (should (equal "one\r\n\303\244 one\n"
+                   (gemini-companion-rename-test-text "d.py")))))
 
 (ert-deftest gemini-companion-rename-names-unshared-files-only-to-the-user ()
   (gemini-companion-rename-test-with nil
