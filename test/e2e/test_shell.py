@@ -203,6 +203,12 @@ def test_gemini_cli(world: World) -> None:
     background_is_recorded(world, emacs, cli, shell_of_gemini)
     world.row = "Gemini CLI: Escape while a command runs"
     interrupted_is_recorded(world, emacs, cli, shell_of_gemini)
+    world.row = "Gemini CLI: command of a sub-agent"
+    command = "echo agent >agent.txt"
+    agent = call("invoke_agent", agent_name="generalist", prompt="Do it")
+    cli.model.script(agent, shell_of_gemini(command), say("agent done"))
+    cli.prompt()
+    eventually(lambda: f"agent.txt: {command}" in edits(emacs), "it is recorded")
 
 
 @pytest.mark.contract("Qwen Code: what shell commands write")
