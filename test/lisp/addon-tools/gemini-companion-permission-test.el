@@ -200,7 +200,7 @@
         (gemini-companion-permission-test-type "r"))
       ;; Displayed before another window was selected.
       (gemini-companion-permission-test-see permission)
-      (gemini-companion-permission-test-type "C-g")
+      (gemini-companion-permission-test-type "M-<")
       (other-window 1)
       (other-window -1)
       (gemini-companion-permission-test-refused
