@@ -84,9 +84,9 @@ It is a value of `gemini-companion-windows-configuration'."
 (defun gemini-companion-windows-restore (configuration)
   "Restore CONFIGURATION; windows of terminals follow the output.
 For CONFIGURATION, see `gemini-companion-windows--set'."
+  ;; Point follows in a buffer without a window; eat does not move the process mark.
   (let ((ends (mapcar (lambda (buffer)
-                        (cons buffer (marker-position
-                                      (process-mark (get-buffer-process buffer)))))
+                        (cons buffer (with-current-buffer buffer (point))))
                       (seq-filter #'get-buffer-process (buffer-list)))))
     (gemini-companion-windows--set configuration)
     (dolist (window (window-list nil 'no-minibuffer))
