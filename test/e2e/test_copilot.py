@@ -156,7 +156,7 @@ def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
     assert reviews.proposal() == "\ufeffuno\ntwo\n"
     reviews.edit("uno", "mine")
     reviews.select()
-    emacs.wait_for("Emacs writes your edits")
+    emacs.wait_for("your edits overwrite")
     reviews.accept()
     cli.wait_for("first done")
     is_written(emacs, file, "\ufeffmine\r\ntwo\r\n")
