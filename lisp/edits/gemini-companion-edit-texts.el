@@ -41,13 +41,13 @@
                        (gemini-companion-edit-file edit))))
     (gemini-companion-coding-of-buffer buffer)))
 
-(defun gemini-companion-edit-texts-content (edit bytes)
+(defun gemini-companion-edit-texts-content (edit bytes &optional utf-8)
   "Return the `gemini-companion-content' of the file of EDIT when it has BYTES.
-BYTES may be a symbol, see there."
+BYTES may be a symbol, see there.  If UTF-8 is non-nil, they are valid UTF-8."
   (gemini-companion-content-read
    bytes
    (and (stringp bytes)
-        (not (gemini-companion-coding-utf-8-p bytes))
+        (not (or utf-8 (gemini-companion-coding-utf-8-p bytes)))
         (or (gemini-companion-edit-texts--coding-of-buffer edit)
             (gemini-companion-coding-of-file
              (gemini-companion-edit-file edit) bytes)))))
@@ -133,15 +133,16 @@ unless an edit is known to have deleted it.  Return non-nil if so."
 
 (defun gemini-companion-edit-texts-read (edit)
   "Read the file of EDIT, which its CLI has not written, as the text before.
-Record whether the text has changed, and update the buffer of the original."
+Record whether the text has changed, and update the buffer of the original.
+Return the text if it is known and UTF-8, or nil."
   (let* ((buffer (gemini-companion-edit-original-buffer edit))
          (missing (null (gemini-companion-text-attributes
                          (gemini-companion-edit-file edit))))
-         (content (gemini-companion-edit-texts-content
-                   edit
-                   (cond (missing 'none)
-                         ((gemini-companion-edit-texts-bytes edit))
-                         (t 'unknown)))))
+         (bytes (cond (missing 'none)
+                      ((gemini-companion-edit-texts-bytes edit))
+                      (t 'unknown)))
+         (text (and (stringp bytes) (gemini-companion-coding-utf-8 bytes)))
+         (content (gemini-companion-edit-texts-content edit bytes text)))
     (gemini-companion-edit-texts--record-change edit content)
     (setf (gemini-companion-edit-content edit) content)
     (if missing
@@ -151,7 +152,8 @@ Record whether the text has changed, and update the buffer of the original."
       (with-current-buffer buffer
         (gemini-companion-replace-text
          (gemini-companion-edit-texts--read-original edit))
-        (set-buffer-modified-p nil)))))
+        (set-buffer-modified-p nil)))
+    text))
 
 (defun gemini-companion-edit-texts--record-change (edit content)
   "Record in the remarks on EDIT if its file was read before, and has changed.
@@ -242,12 +244,16 @@ buffer, with the name of the file."
     (gemini-companion-edit-adopt edit)
     (current-buffer)))
 
-(defun gemini-companion-edit-texts-original (edit)
-  "Return a read-only buffer with the text before EDIT, which is open."
+(defun gemini-companion-edit-texts-original (edit &optional text)
+  "Return a read-only buffer with the text before EDIT, which is open.
+TEXT is that text if the file has just been read, see
+`gemini-companion-edit-texts-read'."
   (or (gemini-companion-edit-original-buffer edit)
       (with-current-buffer (gemini-companion-edit-texts-make-buffer
                             edit "*gemini original: %s*"
-                            (gemini-companion-edit-texts--read-original edit))
+                            (if text
+                                (gemini-companion-edit-texts--plain edit text)
+                              (gemini-companion-edit-texts--read-original edit)))
         (buffer-disable-undo)
         (setq buffer-read-only t)
         (setf (gemini-companion-edit-original-buffer edit) (current-buffer)))))

@@ -74,7 +74,9 @@ in the terminal of the CLI."
       (add-hook 'after-change-functions #'gemini-companion-edit-hunks-edited nil t))
     (gemini-companion-file-state-end-others edit)
     (gemini-companion-garbage-later
-      (gemini-companion-edit-texts-read edit)
+      (when-let* ((text (gemini-companion-edit-texts-read edit)))
+        ;; Decoding a large text again would take as long as reading it.
+        (gemini-companion-edit-texts-original edit text))
       (gemini-companion-proposal--compare edit))
     (setf (gemini-companion-edit-watch edit)
           (gemini-companion-watch-start

@@ -25,10 +25,15 @@ So does a character outside Unicode, which no other program can read."
        (or (not (multibyte-string-p text))
            (unencodable-char-position 0 (length text) 'utf-8 nil text))))
 
+(defun gemini-companion-coding-utf-8 (bytes)
+  "Return the text of BYTES if they are valid UTF-8, or nil."
+  (let ((text (decode-coding-string bytes 'utf-8-unix)))
+    (unless (gemini-companion-coding--undecoded-p text)
+      text)))
+
 (defun gemini-companion-coding-utf-8-p (bytes)
   "Return non-nil if BYTES are valid UTF-8."
-  (not (gemini-companion-coding--undecoded-p
-        (decode-coding-string bytes 'utf-8-unix))))
+  (and (gemini-companion-coding-utf-8 bytes) t))
 
 (defun gemini-companion-coding-of-file (file bytes)
   "Return the coding system in which Emacs would visit FILE with the given BYTES."
