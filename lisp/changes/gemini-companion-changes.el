@@ -685,46 +685,51 @@ BUFFER visits that file, or is nil."
       (let ((edit (gemini-companion-changes--write-edit write)))
         (when (and (not (memq edit edits))
                    (memq (gemini-companion-edit-file-state edit)
-                         '(written reverted deleted)))
+                         '(written undone gone)))
           (push edit edits)
           (pcase (gemini-companion-changes--state record write exists seen)
             (`(,state . ,undone)
-             (gemini-companion-file-state-set-reverted edit state undone))))))))
+             (gemini-companion-file-state-set edit state undone))))))))
 
 (defun gemini-companion-changes--state (record write exists seen)
-  "Return the file state of the edit of WRITE, and its undone hunks, a cons.
-RECORD is the record of its file, which EXISTS or not.  SEEN is what is in the
-buffer of the file, or else in the file.  Return nil if that is unknown."
+  "Return a cons of the file state of the edit of WRITE and its undone hunks.
+Those are the ones that are not in the file.  RECORD is the record of the file,
+which EXISTS or not.  SEEN is what is in the buffer of the file, or else in the
+file.  Return nil if the state is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
          (all (mapcar #'car (gemini-companion-changes--write-shown write)))
+         (hunks (gemini-companion-changes--write-hunks write))
          (new (gemini-companion-edit-new-p edit))
-         (undone (and seen (gemini-companion-changes--undone write seen))))
+         (undone (and seen (gemini-companion-changes--undone write seen)))
+         (none-left (cons (if (or (null hunks)
+                                  (seq-some #'gemini-companion-record-hunk-undone hunks))
+                              'undone
+                            'gone)
+                          all)))
     (cond
      ((gemini-companion-edit-deleted-modes edit)
       (if (or (eq undone 'all)
               ;; The file was empty.
-              (and exists (null (gemini-companion-changes--write-hunks write))))
-          (cons 'reverted all)
+              (and exists (null hunks)))
+          none-left
         '(written)))
      ((not exists)
-      (cond (new '(deleted))
-            ((seq-some (lambda (other)
-                         (gemini-companion-edit-new-p other))
-                       (memq edit (gemini-companion-changes-file-edits record)))
-             (cons 'reverted all))))
+      (when (seq-some #'gemini-companion-edit-new-p
+                      (memq edit (gemini-companion-changes-file-edits record)))
+        none-left))
      (new '(written))
      ;; The edit has changed nothing, or only line ends, a byte order mark or the coding
      ;; system.
-     ((null (gemini-companion-changes--write-hunks write))
+     ((null hunks)
       (let ((bytes (gemini-companion-edit-texts-bytes edit)))
         (cond ((null (gemini-companion-edit-texts-conversion edit)) '(written))
               ((null bytes) nil)
               ((equal bytes (gemini-companion-edit-bytes-before edit))
-               (cons 'reverted all))
+               none-left)
               ((gemini-companion-edit-texts-in-file-p edit) '(written)))))
      ((null seen) nil)
      ((not (eq undone 'all)) (cons 'written undone))
-     (t (cons 'reverted all)))))
+     (t none-left))))
 
 (defun gemini-companion-changes--undone (write seen)
   "Return the hunks of the edit of WRITE, as shown, that are undone in SEEN.

@@ -277,10 +277,8 @@ For DONE, see `gemini-companion-step-do'."
     (if record
         (gemini-companion-changes-set-undone
          record (gemini-companion-step-hunks step) on)
-      (gemini-companion-file-state-set-reverted
-       edit (cond ((not on) 'written)
-                  ((eq 'none (gemini-companion-step-after step)) 'deleted)
-                  (t 'reverted))
+      (gemini-companion-file-state-set
+       edit (if on 'undone 'written)
        (and on (ignore-errors (gemini-companion-edit-hunks edit))))))
   (funcall done nil back)
   back)
@@ -598,7 +596,7 @@ If no file can be changed, signal an error.  For DONE and the value, see
                            problems)))
     (when (= 0 count)
       (user-error "Nothing changed: %s" (string-join problems "; ")))
-    (gemini-companion-file-state-set-reverted edit (if on 'reverted 'written))
+    (gemini-companion-file-state-set edit (if on 'undone 'written))
     (message (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
              count)
     (when problems

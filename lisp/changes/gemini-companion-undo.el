@@ -38,7 +38,7 @@
     (when-let*
         ((why (cond
                ((gemini-companion-edit-unmarked edit)
-                (and (eq 'reverted (gemini-companion-edit-file-state edit))
+                (and (eq 'undone (gemini-companion-edit-file-state edit))
                      "already undone"))
                ((gemini-companion-edit-deleted-modes edit)
                 (and (gemini-companion-text-attributes file)
@@ -93,8 +93,10 @@ The value is a verb phrase."
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
-    ('reverted "is already undone")
-    ('deleted "is already deleted")
+    ('undone "is already undone")
+    ('gone (if (gemini-companion-text-attributes (gemini-companion-edit-file edit))
+               "no longer has this edit"
+             "is already deleted"))
     ((guard (gemini-companion-edit-texts-in-file-p edit)) nil)
     ((guard (not (or (null (gemini-companion-edit-bytes-before edit))
                      (condition-case nil

@@ -76,8 +76,9 @@ DECISION is nil while the edit awaits an answer, and then `accepted',
 `automatic' if that was done without review, `rejected', `dismissed' if
 the CLI closed it or has exited, or `unreviewed' if there was no review.
 FILE-STATE is nil until it is known; `written'; `unwritten' if the CLI did
-not write the file in a minute; `reverted' if the user then did that,
-maybe in a buffer that is not saved; or `deleted' if the file was new.
+not write the file in a minute; and once the file has no hunk of it, `undone'
+if the user has decided that, maybe in a buffer that is not saved, or `gone'.
+Hunks of a written edit are left, kept, undone or gone, as its record says.
 
 CONTENT is the `gemini-companion-content' that the file had before it; PROPOSED
 is the text that the CLI proposed, and AFTER the text that was answered or
@@ -127,7 +128,7 @@ nil for an edit of the CLI.")
 file, or nil.")
   (unmarked nil :documentation "A `gemini-companion-unmarked' if it is of several
 files, without marks, and FILE is their root; or nil.")
-  (undone nil :documentation "The hunks that were reverted, in order."))
+  (undone nil :documentation "The hunks that are undone or gone, in order."))
 
 (defun gemini-companion-edit-directories-to-make (file)
   "Return the directories above FILE that are missing, innermost first.
@@ -150,7 +151,7 @@ For its view: `file-changed', `toggled', `restored', `hide', or `waits' if the
 view waits for the next edit.
 After its decision: `decided', and then `answered' if the user decided in
 the review; `closed' when its view is closed.
-For its file: `written', `unwritten', or `reverted' for the file or a hunk.
+For its file: `written', or `file-state' if that or the state of a hunk differs.
 The functions must be fast.  An error in a function is only reported.")
 
 (defvar gemini-companion-edit-adopt-hook nil
@@ -287,29 +288,6 @@ received."
     (and (gemini-companion-content-bytes-p content)
          (gemini-companion-content-bytes content))))
 
-(defun gemini-companion-edit-open-p (edit)
-  "Return non-nil if EDIT awaits an answer."
-  (null (gemini-companion-edit-decision edit)))
-
-(defun gemini-companion-edit-accepted-p (edit)
-  "Return non-nil if EDIT was accepted in Emacs."
-  (memq (gemini-companion-edit-decision edit) '(accepted automatic)))
-
-(defun gemini-companion-edit-status (edit)
-  "Return the status of EDIT, a symbol for the user.
-It is `pending' or `shown' while EDIT is open.  Otherwise it is the file
-state if that is `reverted', `deleted' or `unwritten', or else the
-decision.  There are two exceptions: an edit that was dismissed and then
-written is `accepted', since the user did so in the terminal; and an edit
-that was rejected and then written is `unreviewed'."
-  (pcase (cons (gemini-companion-edit-decision edit)
-               (gemini-companion-edit-file-state edit))
-    (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
-    (`(,_ . ,(and state (or 'reverted 'deleted 'unwritten))) state)
-    (`(dismissed . written) 'accepted)
-    (`(rejected . written) 'unreviewed)
-    (`(,decision . ,_) decision)))
-
 (defun gemini-companion-edit-review-remark (edit)
   "Return why EDIT was not auto-accepted, or what is odd about it in its group.
 The value is a phrase, or nil."
@@ -318,12 +296,59 @@ The value is a phrase, or nil."
         reason
       (concat "not auto-accepted: " reason))))
 
+;;;; What became of an edit
+
+;; The decision says how a proposal was answered, the file state what its file has of it.
+
+(defun gemini-companion-edit-open-p (edit)
+  "Return non-nil if EDIT awaits an answer."
+  (null (gemini-companion-edit-decision edit)))
+
+(defun gemini-companion-edit-accepted-p (edit)
+  "Return non-nil if EDIT was accepted in Emacs."
+  (memq (gemini-companion-edit-decision edit) '(accepted automatic)))
+
+(defun gemini-companion-edit-answer (edit)
+  "Return how EDIT was answered, a symbol, or nil while it is open.
+It is the decision, with two exceptions: an edit that was dismissed and then
+written is `accepted', since the user did so in the terminal; and one that was
+rejected and then written is `unreviewed'."
+  (let ((decision (gemini-companion-edit-decision edit)))
+    (if (memq (gemini-companion-edit-file-state edit) '(nil unwritten))
+        decision
+      (pcase decision
+        ('dismissed 'accepted)
+        ('rejected 'unreviewed)
+        (_ decision)))))
+
+(defun gemini-companion-edit-status (edit)
+  "Return the status of EDIT, a symbol for the user.
+It is `pending' or `shown' while EDIT is open.  Otherwise it is the file
+state if that is `undone', `gone' or `unwritten', or else the answer; see
+`gemini-companion-edit-answer'."
+  (let ((state (gemini-companion-edit-file-state edit)))
+    (cond ((gemini-companion-edit-open-p edit)
+           (if (gemini-companion-edit-view edit) 'shown 'pending))
+          ((memq state '(undone gone unwritten)) state)
+          (t (gemini-companion-edit-answer edit)))))
+
+(defun gemini-companion-edit-word (status)
+  "Return the word for STATUS of an edit that has ended, of at most 11 characters."
+  (pcase status
+    ('automatic "auto")
+    ('dismissed "closed")
+    ('unreviewed "written")
+    ('unwritten "not written")
+    (_ (symbol-name status))))
+
 (defun gemini-companion-edit-written-p (edit)
   "Return non-nil if EDIT has changed its file.
 While that is unknown, assume it for an accepted edit."
   (pcase (gemini-companion-edit-file-state edit)
     ('nil (gemini-companion-edit-accepted-p edit))
     (state (eq state 'written))))
+
+;;;; Names
 
 (defun gemini-companion-edit-path (edit)
   "Return the file of EDIT, under the name that its CLI sent.

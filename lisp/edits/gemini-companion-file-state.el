@@ -236,17 +236,17 @@ if the list of edits has dropped EDIT."
   "Record that the CLI of EDIT does not write its file.
 If the file gets the text later, EDIT is recorded as written."
   (setf (gemini-companion-edit-file-state edit) 'unwritten)
-  (gemini-companion-edit-notify edit 'unwritten))
+  (gemini-companion-edit-notify edit 'file-state))
 
-(defun gemini-companion-file-state-set-reverted (edit state &optional undone)
-  "Set the file state of EDIT to STATE, and its undone hunks to UNDONE.
-STATE is `reverted', `deleted', or `written' if hunks are left.
+(defun gemini-companion-file-state-set (edit state &optional undone)
+  "Set the file state of EDIT to STATE, and its hunks that are undone to UNDONE.
+STATE is `undone' or `gone', or `written' if the file has hunks of EDIT.
 Do nothing if neither changes."
   (unless (and (eq state (gemini-companion-edit-file-state edit))
                (equal undone (gemini-companion-edit-undone edit)))
     (setf (gemini-companion-edit-file-state edit) state
           (gemini-companion-edit-undone edit) undone)
-    (gemini-companion-edit-notify edit 'reverted)))
+    (gemini-companion-edit-notify edit 'file-state)))
 
 ;;;; Attribution
 

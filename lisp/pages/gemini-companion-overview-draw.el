@@ -148,17 +148,12 @@ RIGHT is at the right edge."
   "Return COUNT in the format SINGULAR if it is 1, else in PLURAL."
   (format (if (= 1 count) singular plural) count))
 
-(defun gemini-companion-overview-draw--state (edit)
-  "Return a word for the outcome of EDIT, whose review has ended."
-  (pcase (gemini-companion-edit-decision edit)
-    ((guard (eq 'unwritten (gemini-companion-edit-file-state edit))) "unwritten")
-    ('automatic "auto")
-    ('accepted (if (gemini-companion-overview-draw--edited-p edit) "edited" "accepted"))
-    ('unreviewed "written")
-    ('rejected (if (eq 'unreviewed (gemini-companion-edit-status edit))
-                   "written"
-                 "rejected"))
-    (_ (if (eq 'accepted (gemini-companion-edit-status edit)) "accepted" "closed"))))
+(defun gemini-companion-overview-draw--answer (edit)
+  "Return a word for how EDIT, whose review has ended, was answered."
+  (if (and (eq 'accepted (gemini-companion-edit-decision edit))
+           (gemini-companion-overview-draw--edited-p edit))
+      "edited"
+    (gemini-companion-edit-word (gemini-companion-edit-answer edit))))
 
 (defun gemini-companion-overview-draw--edited-p (edit)
   "Return non-nil if the accepted text of EDIT differs from the proposal."
@@ -167,13 +162,20 @@ RIGHT is at the right edge."
     (and (stringp proposed) (stringp after)
          (not (gemini-companion-edit-texts-same-p proposed after)))))
 
+(defun gemini-companion-overview-draw--never-written-p (edit)
+  "Return non-nil if EDIT has ended, and its file never had its text."
+  (memq (gemini-companion-edit-status edit) '(rejected dismissed unwritten)))
+
 (defun gemini-companion-overview-draw--decided (row)
   "Return the outcome of ROW, a file with no changes left, a short text."
-  (let ((edit (gemini-companion-overview-row-edit row))
-        (states (seq-uniq (mapcar #'gemini-companion-record-decided-state
-                                  (gemini-companion-overview-row-decided row)))))
+  (let* ((edit (gemini-companion-overview-row-edit row))
+         (status (gemini-companion-edit-status edit))
+         (exists (gemini-companion-text-attributes
+                  (gemini-companion-overview-row-path row)))
+         (states (seq-uniq (mapcar #'gemini-companion-record-decided-state
+                                   (gemini-companion-overview-row-decided row)))))
     (cond
-     ((memq (gemini-companion-edit-file-state edit) '(deleted)) "deleted")
+     ((and (eq 'gone status) (not exists)) (gemini-companion-edit-word status))
      ((equal states '(undone)) "undone")
      ((not (eq 'marks gemini-companion-after-write)) "")
      ((equal states '(kept)) "kept")
@@ -188,13 +190,10 @@ RIGHT is at the right edge."
      ((gemini-companion-overview-row-newer row)
       (gemini-companion-overview-draw--newer-turn
        (gemini-companion-overview-row-newer row)))
-     ((eq 'reverted (gemini-companion-edit-status edit)) "undone")
-     ((member (gemini-companion-overview-draw--state edit) '("rejected" "closed"
-                                                            "unwritten"))
-      "")
+     ((memq status '(undone gone)) (gemini-companion-edit-word status))
+     ((gemini-companion-overview-draw--never-written-p edit) "")
      ((gemini-companion-overview-row-unmarked row) "not marked")
-     ((not (gemini-companion-text-attributes (gemini-companion-overview-row-path row)))
-      "")
+     ((not exists) "")
      ((not (gemini-companion-edit-known-p edit)) "not recorded")
      ((gemini-companion-overview-row-empty-p row) "empty")
      ((gemini-companion-overview-row-record row) "reviewed")
@@ -603,9 +602,9 @@ omitted."
                     (gemini-companion-overview-draw--count
                      proposed "%d file proposed" "%d files proposed"))
                   'face 'gemini-companion-left))
-     ((member words '(("rejected") ("undone") ("deleted") ("closed") ("unwritten")))
+     ((member words '(("rejected") ("closed") ("not written") ("undone") ("gone")))
       (gemini-companion-overview-draw--shadow (car words)))
-     ((and words (null (seq-difference words '("undone" "deleted"))))
+     ((and words (null (seq-difference words '("undone" "gone"))))
       (gemini-companion-overview-draw--shadow "undone"))
      ((not (eq 'marks gemini-companion-after-write)) "")
      ;; Nobody has reviewed that.
@@ -622,10 +621,9 @@ omitted."
 
 (defun gemini-companion-overview-draw--word (row)
   "Return a word for the outcome of ROW, a file with no changes left."
-  (let ((state (gemini-companion-overview-draw--state
-                (gemini-companion-overview-row-edit row))))
-    (if (member state '("rejected" "closed" "unwritten"))
-        state
+  (let ((edit (gemini-companion-overview-row-edit row)))
+    (if (gemini-companion-overview-draw--never-written-p edit)
+        (gemini-companion-edit-word (gemini-companion-edit-status edit))
       (gemini-companion-overview-draw--decided row))))
 
 (defun gemini-companion-overview-draw--reviewed (row before width)
@@ -664,13 +662,15 @@ omitted."
   "Return the line of ROW, a file of a turn, with BEFORE, for WIDTH columns."
   (pcase-let* ((edit (gemini-companion-overview-row-edit row))
                (left (length (gemini-companion-overview-row-left row)))
-               (state (gemini-companion-overview-draw--state edit))
                (`(,name . ,warnings) (gemini-companion-overview-draw--name row)))
     (gemini-companion-overview-draw--line
      width
      (concat before
              (gemini-companion-overview-draw--columns
-              state (if (member state '("written" "unwritten")) 'warning 'shadow)
+              (gemini-companion-overview-draw--answer edit)
+              (if (memq (gemini-companion-edit-status edit) '(unreviewed unwritten))
+                  'warning
+                'shadow)
               (gemini-companion-overview-draw--lines-of-file row)))
      name
      :flexible (gemini-companion-overview-draw--joined
@@ -705,6 +705,8 @@ omitted."
          (plain #'gemini-companion-overview-draw--shadow))
     (append
      (list
+      (and (eq 'unwritten (gemini-companion-edit-status edit))
+           (funcall attention (gemini-companion-edit-word 'unwritten)))
       (and since (< 0 since) (funcall attention (format "%d since your comments" since)))
       (and buffer
            (when-let* ((text (cond ((gemini-companion-revert-unmerged-p buffer)
@@ -741,7 +743,7 @@ omitted."
        (gemini-companion-edit-problem edit)
        (and (eq 'automatic (gemini-companion-edit-decision edit))
             (gemini-companion-edit-rule edit))
-       (and (memq (gemini-companion-edit-file-state edit) '(written reverted))
+       (and (memq (gemini-companion-edit-file-state edit) '(written gone))
             (null (gemini-companion-edit-deleted-modes edit))
             (not (gemini-companion-text-attributes path))
             "deleted or renamed since"))))))

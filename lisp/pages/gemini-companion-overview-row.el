@@ -128,7 +128,7 @@ Include the edits of recorded files that are no longer in the list of edits."
   "Return non-nil if EDIT has, or had, changed its file, whose record is RECORD."
   (or record
       (memq (gemini-companion-edit-file-state edit)
-            '(written reverted deleted))
+            '(written undone gone))
       (gemini-companion-edit-written-p edit)
       (eq 'unreviewed (gemini-companion-edit-decision edit))))
 

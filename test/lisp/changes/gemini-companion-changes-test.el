@@ -286,7 +286,7 @@ TEXT is what it has proposed.  Visit the file a before."
             (gemini-companion-test-write file written)
             (gemini-companion-undo-edit edit)
             (should (equal before (gemini-companion-text-bytes file)))
-            (should (eq 'reverted (gemini-companion-edit-status edit)))))))))
+            (should (eq 'undone (gemini-companion-edit-status edit)))))))))
 
 (ert-deftest gemini-companion-changes-of-only-line-ends-are-undone-by-bytes ()
   (gemini-companion-test-with-changes '(("a" ""))
@@ -300,7 +300,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (gemini-companion-test-write "a" "1\r\n2\r\n")
       (gemini-companion-undo-edit edit)
       (should (equal "1\n2\n" (gemini-companion-text-bytes "a")))
-      (should (eq 'reverted (gemini-companion-edit-status edit))))))
+      (should (eq 'undone (gemini-companion-edit-status edit))))))
 
 (ert-deftest gemini-companion-changes-kept-without-a-last-newline-leave-none ()
   (gemini-companion-test-with-changes '(("a" "1\n2"))
@@ -570,7 +570,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (make-symbolic-link "target" "link")
       (gemini-companion-undo-edit edit)
       (should (equal "1\n2\n" (gemini-companion-test-file-text "target")))
-      (should (eq 'reverted (gemini-companion-edit-status edit))))))
+      (should (eq 'undone (gemini-companion-edit-status edit))))))
 
 (ert-deftest gemini-companion-changes-are-not-undone-while-a-proposal-is-open ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
@@ -699,7 +699,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (should (eq 'accepted (gemini-companion-edit-status edit)))
       ;; The text of the buffer counts from then on.
       (gemini-companion-undo-edit edit)
-      (should (eq 'reverted (gemini-companion-edit-status edit)))
+      (should (eq 'undone (gemini-companion-edit-status edit)))
       (should (equal (concat gemini-companion-test-lines "mine\n") (buffer-string)))
       (set-buffer-modified-p nil))))
 

@@ -60,7 +60,7 @@
                         (should (equal (funcall with text)
                                        (gemini-companion-test-file-text "a")))
                         (should (eql left (gemini-companion-test-left)))
-                        (should (eq (if left 'automatic 'reverted)
+                        (should (eq (if left 'automatic 'undone)
                                     (progn
                                       (gemini-companion-changes-update-edits
                                        (list edit))
@@ -220,7 +220,7 @@
                 (gemini-companion-decision-with "undo of d/new"
                   (gemini-companion-undo-edit edit))))
             (should-not (file-exists-p "d/new"))
-            (should (eq 'deleted (gemini-companion-edit-status edit)))
+            (should (eq 'undone (gemini-companion-edit-status edit)))
             ;; The CLI made its directory.
             (should-not (file-exists-p "d"))
             (dotimes (_ 2)
@@ -367,7 +367,7 @@
                         (should (equal files (funcall texts)))
                         (gemini-companion-changes-update-edits edits)
                         (dolist (edit edits)
-                          (should (eq (if (equal files after) 'automatic 'reverted)
+                          (should (eq (if (equal files after) 'automatic 'undone)
                                       (gemini-companion-edit-status edit))))
                         (setq full nil)))
               (fails after undo edits)

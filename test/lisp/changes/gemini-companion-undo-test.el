@@ -76,7 +76,7 @@
             (when buffer
               (should (verify-visited-file-modtime buffer))
               (should-not (buffer-modified-p buffer)))
-            (should (eq 'reverted (gemini-companion-edit-status edit)))
+            (should (eq 'undone (gemini-companion-edit-status edit)))
             (gemini-companion-undo-test-refuses edit "is already undone")))))))
 
 (ert-deftest gemini-companion-undo-keeps-the-line-ends-of-a-reported-file ()
@@ -161,13 +161,13 @@
 
 (ert-deftest gemini-companion-undo-in-unsaved-text-saves-nothing ()
   (pcase-dolist (`(,then ,status ,text)
-                 '((save-buffer reverted "1\n2\n3\n4\n5!\n6\n7\n8\n9\n")
+                 '((save-buffer undone "1\n2\n3\n4\n5!\n6\n7\n8\n9\n")
                    (undo accepted nil)
                    ((lambda ()
                       (undo)
                       (undo-boundary)
                       (undo-redo 1))
-                    reverted nil)
+                    undone nil)
                    ((lambda ()
                       (undo)
                       (save-buffer))
@@ -181,7 +181,7 @@
         (gemini-companion-undo-edit edit)
         (should (equal "1\n2\n3\n4\n5!\n6\n7\n8\n9\n" (buffer-string)))
         (should (equal written (gemini-companion-test-file-text "a")))
-        (should (eq 'reverted (gemini-companion-undo-test-status edit)))
+        (should (eq 'undone (gemini-companion-undo-test-status edit)))
         (should-error (gemini-companion-undo-edit edit) :type 'user-error)
         (funcall then)
         (should (eq status (gemini-companion-undo-test-status edit)))
@@ -217,10 +217,10 @@
         (insert "mine\n")
         (gemini-companion-undo-edit edit second)
         (gemini-companion-undo-edit edit)
-        (should (eq 'reverted (gemini-companion-undo-test-status edit)))
+        (should (eq 'undone (gemini-companion-undo-test-status edit)))
         ;; Killing a clone drops nothing.
         (kill-buffer (clone-indirect-buffer "clone" nil))
-        (should (eq 'reverted (gemini-companion-undo-test-status edit)))
+        (should (eq 'undone (gemini-companion-undo-test-status edit)))
         (funcall drop)
         (should (eq 'accepted (gemini-companion-undo-test-status edit)))
         (should (equal (list first) (gemini-companion-edit-undone edit)))))))
@@ -260,7 +260,7 @@
       (goto-char (point-max))
       (insert "mine\n")
       (save-buffer)
-      (should (eq 'reverted (gemini-companion-undo-test-status edit))))))
+      (should (eq 'undone (gemini-companion-undo-test-status edit))))))
 
 ;; Each comparison takes milliseconds.
 (ert-deftest gemini-companion-undo-of-the-last-hunk-leaves-what-is-there-again ()
@@ -295,11 +295,11 @@
                (lambda (&rest _) (ert-fail "Compared"))))
       (save-buffer)
       (kill-buffer))
-    (should (eq 'reverted (gemini-companion-undo-test-status edit)))
+    (should (eq 'undone (gemini-companion-undo-test-status edit)))
     ;; Nor at a look if nothing has changed since.
     (cl-letf (((symbol-function 'gemini-companion-record-look)
                (lambda (&rest _) (ert-fail "Compared"))))
-      (should (eq 'reverted (gemini-companion-undo-test-status edit))))))
+      (should (eq 'undone (gemini-companion-undo-test-status edit))))))
 
 (ert-deftest gemini-companion-undo-of-lines-that-others-changed-changes-nothing ()
   (gemini-companion-undo-test-with '(("a" "1\n2\n3\n"))
@@ -342,7 +342,7 @@ in *gemini before: a*"
           (gemini-companion-test-write "a" written)
           (gemini-companion-undo-edit edit)
           (should (equal "caf\351\n2\n" (gemini-companion-text-bytes "a")))
-          (should (eq 'reverted (gemini-companion-edit-status edit))))))))
+          (should (eq 'undone (gemini-companion-edit-status edit))))))))
 
 (ert-deftest gemini-companion-undo-keeps-mark-line-ends-and-bytes ()
   (pcase-dolist
@@ -571,7 +571,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
                                 (gemini-companion-undo-test-unique text)))
                     (gemini-companion-undo-test-others-stay-p now base undone text))
           (ert-fail (list now base undone text merged))))
-      'reverted)))
+      'undone)))
 
 (defun gemini-companion-undo-test-step (session)
   "Do something by chance in the current buffer, of the file that SESSION edits.
@@ -639,6 +639,6 @@ Return what became of a revert."
             (dotimes (_ 15)
               (push (gemini-companion-undo-test-step session) results))))))
     ;; Otherwise the test shows nothing; in so few turns, none may be refused.
-    (should (memq 'reverted results))))
+    (should (memq 'undone results))))
 
 ;;; gemini-companion-undo-test.el ends here

@@ -154,6 +154,19 @@
     (should (equal "4 files"
                    (car (gemini-companion-edit-hunks-total (gemini-companion-edits)))))))
 
+(ert-deftest gemini-companion-file-state-of-what-others-take-away-is-gone ()
+  :tags '(pure)
+  (gemini-companion-test-with-changes '(("a" "1\n2\n") ("b" "1\n2\n"))
+    (gemini-companion-test-writes "a" "one\n2\n" session)
+    (gemini-companion-test-writes "b" "one\n2\n" session)
+    (gemini-companion-test-writes "new" "x\n" session)
+    (gemini-companion-test-rewrite "a" "1\n2\n")
+    (gemini-companion-undo-edit (nth 1 (gemini-companion-edits)))
+    (delete-file "new")
+    (gemini-companion-changes-update-edits (gemini-companion-edits))
+    (should (equal '(gone undone gone) (gemini-companion-edits-test-states)))
+    (should (equal "gone" (gemini-companion-edit-word 'gone)))))
+
 (ert-deftest gemini-companion-file-state-follows-what-becomes-of-its-file ()
   :tags '(pure)
   (gemini-companion-test-with-changes '(("c" "A\n"))
@@ -170,9 +183,7 @@
     ;; It may be noticed only now that they were written.
     (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
     (should (equal "A\n" (gemini-companion-test-file-text "c")))
-    (should (equal '(reverted reverted reverted
-                              deleted reverted reverted deleted reverted reverted)
-                   (gemini-companion-edits-test-states)))))
+    (should (equal (make-list 9 'undone) (gemini-companion-edits-test-states)))))
 
 (ert-deftest gemini-companion-file-state-edit-refused-is-not-what-the-next-turn-writes ()
   ;; Emacs may see the file before the report, or after it.
@@ -197,7 +208,7 @@
             (should (equal '(dismissed unreviewed)
                            (gemini-companion-edits-test-states)))
             (gemini-companion-undo-edit (cadr (gemini-companion-edits)))
-            (should (equal '(dismissed reverted)
+            (should (equal '(dismissed undone)
                            (gemini-companion-edits-test-states)))
             (kill-buffer)))))))
 
@@ -270,7 +281,7 @@
           (refused (gemini-companion-test-open "a" "2\n" 4 session)))
       (gemini-companion-server-receive 'close-diff 4 'closed)
       (gemini-companion-undo-edit written)
-      (should (equal '(reverted dismissed)
+      (should (equal '(undone dismissed)
                      (gemini-companion-edit-test-ends written refused))))))
 
 (ert-deftest gemini-companion-file-state-edit-refused-is-not-what-another-cli-writes ()

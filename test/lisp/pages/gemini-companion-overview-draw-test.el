@@ -66,9 +66,10 @@
                    ("written" :decision rejected :file-state written)
                    ("rejected" :decision rejected) ("closed" :decision dismissed)
                    ("accepted" :decision dismissed :file-state written)
-                   ("unwritten" :decision automatic :file-state unwritten)))
+                   ("auto" :decision automatic :file-state unwritten)
+                   ("accepted" :decision dismissed :file-state undone)))
     (should (equal state
-                   (gemini-companion-overview-draw--state
+                   (gemini-companion-overview-draw--answer
                     (apply #'gemini-companion-edit-make :file "/a" :true-name "/a"
                            slots))))))
 

@@ -266,7 +266,7 @@ since when a CLI waits: the name is longer."
                             (gemini-companion-overview--header))))
     (gemini-companion-overview-test-keys "u" 'yes)
     (should-not (file-exists-p "p"))
-    (should (gemini-companion-overview-test-rows "__init__.*deleted"))
+    (should (gemini-companion-overview-test-rows "__init__.*undone"))
     (gemini-companion-overview-test-keys "C-/")
     (should (file-exists-p "p/__init__.py"))
     ;; With all others of the turn.
