@@ -414,8 +414,7 @@ FILE is the one that the model has named."
         rename)
        (let ((edit (gemini-companion-edit-of-id id)))
          (when (gemini-companion-rename--file-odd file)
-           (setf (gemini-companion-edit-review-reason edit)
-                 "changes more than the name"))
+           (gemini-companion-proposal-set-reason edit "changes more than the name"))
          (when (< 0 (gemini-companion-rename--count
                      (gemini-companion-rename-new rename)
                      (gemini-companion-edit-texts-before edit)))

@@ -990,11 +990,8 @@ Update its changes."
    record (gemini-companion-changes-buffer record)))
 
 (defun gemini-companion-changes-flag-kept (record hunks kept)
-  "Record that HUNKS of RECORD are KEPT, or not any more.
-Hunks that were accepted before they were written stay."
-  (dolist (hunk hunks)
-    (unless (eq t (gemini-companion-record-hunk-reviewed hunk))
-      (setf (gemini-companion-record-hunk-reviewed hunk) (and kept 'kept))))
+  "Record that HUNKS of RECORD are KEPT, or not any more."
+  (gemini-companion-record-set-kept hunks kept)
   (gemini-companion-changes--decided record))
 
 (defun gemini-companion-changes-flag-undone (record hunks undone)

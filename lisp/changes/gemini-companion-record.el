@@ -678,6 +678,13 @@ All older marks must be of such hunks, or of others."
             ((not (gemini-companion-record-hunk-reviewed hunk))
              (setf (gemini-companion-record-hunk-superseded hunk) by))))))
 
+(defun gemini-companion-record-set-kept (hunks kept)
+  "Set that the user has KEPT HUNKS, or not any more.
+Hunks that were accepted before they were written stay."
+  (dolist (hunk hunks)
+    (unless (eq t (gemini-companion-record-hunk-reviewed hunk))
+      (setf (gemini-companion-record-hunk-reviewed hunk) (and kept 'kept)))))
+
 (defun gemini-companion-record-set-undone (hunks undone)
   "Set that the user has UNDONE those of HUNKS that are not, or has restored them.
 Return the hunks whose flag has changed."

@@ -285,21 +285,19 @@ Signal an error if that is impossible."
       (let* ((edit (gemini-companion-saved--edit-of name facts))
              (after (gemini-companion-saved--after previous (plist-get facts :after)))
              (text (gemini-companion-saved--text after)))
-        (setf (gemini-companion-edit-proposed edit) text
-              (gemini-companion-edit-after edit) text
-              (gemini-companion-edit-content edit)
-              (gemini-companion-content-make
-               :bytes (pcase (plist-get facts :deleted)
-                        (`(,_ . ,bytes) (base64-decode-string bytes))
-                        ((guard (and new (eq facts (car edits)))) 'none)
-                        (_ (encode-coding-string (gemini-companion-saved--text previous)
-                                                 'utf-8-unix)))
-               ;; Its line ends are those that the file has, if there is one.
-               :reported t))
-        (unless format
-          (gemini-companion-edit-texts-record-format edit)
-          (setq format (gemini-companion-edit-format edit)))
-        (setf (gemini-companion-edit-format edit) format)
+        (gemini-companion-edit-texts-set
+         edit
+         (gemini-companion-content-make
+          :bytes (pcase (plist-get facts :deleted)
+                   (`(,_ . ,bytes) (base64-decode-string bytes))
+                   ((guard (and new (eq facts (car edits)))) 'none)
+                   (_ (encode-coding-string (gemini-companion-saved--text previous)
+                                            'utf-8-unix)))
+          ;; Its line ends are those that the file has, if there is one.
+          :reported t)
+         text)
+        (gemini-companion-edit-texts-record-format edit format)
+        (setq format (gemini-companion-edit-format edit))
         (gemini-companion-edit-add-earlier edit)
         (gemini-companion-changes-record edit)
         (setq previous after)))

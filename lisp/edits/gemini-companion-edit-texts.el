@@ -122,9 +122,9 @@ unless an edit is known to have deleted it.  Return non-nil if so."
                        ;; Without a file, this is a number.
                        (consp (with-current-buffer buffer
                                 (visited-file-modtime))))))
-    (cl-callf2 remq 'removed (gemini-companion-edit-remarks edit))
-    (when removed
-      (push 'removed (gemini-companion-edit-remarks edit)))
+    (if removed
+        (gemini-companion-edit-add-remark edit 'removed)
+      (gemini-companion-edit-remove-remark edit 'removed))
     removed))
 
 (defun gemini-companion-edit-texts-removed-p (edit)
@@ -147,7 +147,7 @@ Return the text if it is known and UTF-8, or nil."
     (setf (gemini-companion-edit-content edit) content)
     (if missing
         (gemini-companion-edit-texts-check-removed edit)
-      (cl-callf2 remq 'removed (gemini-companion-edit-remarks edit)))
+      (gemini-companion-edit-remove-remark edit 'removed))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (gemini-companion-replace-text
@@ -164,7 +164,7 @@ as it is read again only if its time has changed."
     (when (and previous
                (not (and (equal previous (gemini-companion-content-bytes content))
                          (gemini-companion-content-known-p content))))
-      (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))))
+      (gemini-companion-edit-add-remark edit 'changed))))
 
 (defun gemini-companion-edit-texts-before (edit)
   "Return the text before EDIT, with plain line ends, or \"\" for a new file.
@@ -191,6 +191,17 @@ If the file is too large to keep, read it now, and record its coding system."
        edit (gemini-companion-content-text content))))))
 
 ;;;; The text after
+
+(defun gemini-companion-edit-texts-set (edit before after)
+  "Record that EDIT, which nobody has reviewed, has made AFTER of BEFORE.
+BEFORE is a `gemini-companion-content', and AFTER a text."
+  (setf (gemini-companion-edit-content edit) before
+        (gemini-companion-edit-proposed edit) after)
+  (gemini-companion-edit-texts-set-after edit after))
+
+(defun gemini-companion-edit-texts-set-after (edit text)
+  "Record that EDIT was answered by TEXT, or that TEXT was written."
+  (setf (gemini-companion-edit-after edit) text))
 
 (defun gemini-companion-edit-text (edit)
   "Return the text that EDIT has written, or that accepting EDIT sends.
@@ -258,6 +269,11 @@ TEXT is that text if the file has just been read, see
         (setq buffer-read-only t)
         (setf (gemini-companion-edit-original-buffer edit) (current-buffer)))))
 
+(defun gemini-companion-edit-texts-discard-original (edit)
+  "Kill the buffer with the text before EDIT, if there is one."
+  (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
+  (setf (gemini-companion-edit-original-buffer edit) nil))
+
 (defun gemini-companion-edit-texts-call (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT.
 If EDIT is open, they are the buffers of its review, otherwise temporary ones.
@@ -287,11 +303,13 @@ Return nil until the buffer of the original exists."
 
 ;;;; File format
 
-(defun gemini-companion-edit-texts-record-format (edit)
-  "Record the format in which the CLI of EDIT has just written its file."
+(defun gemini-companion-edit-texts-record-format (edit &optional format)
+  "Record FORMAT, in which the CLI of EDIT has written its file.
+By default, it is the format that the file has now."
   (setf (gemini-companion-edit-format edit)
-        (when-let* ((now (gemini-companion-edit-texts-now edit)))
-          (gemini-companion-content-format now))))
+        (or format
+            (when-let* ((now (gemini-companion-edit-texts-now edit)))
+              (gemini-companion-content-format now)))))
 
 (defun gemini-companion-edit-texts-conversion (edit)
   "Return a phrase about how the CLI of EDIT has converted its file, or nil."

@@ -447,6 +447,18 @@ views that display EDIT."
     ('closed (run-hook-wrapped 'gemini-companion-edit-closed-functions
                                #'gemini-companion-text-call edit))))
 
+(defun gemini-companion-edit-add-remark (edit remark)
+  "Add REMARK, a symbol, to the remarks about EDIT, if it is not there."
+  (cl-pushnew remark (gemini-companion-edit-remarks edit)))
+
+(defun gemini-companion-edit-remove-remark (edit remark)
+  "Remove REMARK, a symbol, from the remarks about EDIT."
+  (cl-callf2 remq remark (gemini-companion-edit-remarks edit)))
+
+(defun gemini-companion-edit-set-appeared (edit)
+  "Record that the row of EDIT has appeared by itself."
+  (setf (gemini-companion-edit-appeared edit) t))
+
 (defun gemini-companion-edit-set-view (edit view)
   "Record that EDIT is displayed in VIEW, or in none if VIEW is nil.
 Only the code that opens or closes a view may call this."
@@ -516,8 +528,6 @@ review."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
   "Drop all edits, except those whose views are not closed yet."
-  (dolist (edit gemini-companion-edit--all)
-    (setf (gemini-companion-edit-outcome edit) nil))
   (setq gemini-companion-edit--all (gemini-companion-edits-ending)))
 
 (provide 'gemini-companion-edit)

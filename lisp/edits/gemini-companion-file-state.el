@@ -174,8 +174,8 @@ user: keep and report them."
     (gemini-companion-file-state-keep-accepted
      edit (format "%s was written without your edits"
                   (gemini-companion-edit-name edit 'plain))))
-  (setf (gemini-companion-edit-after edit) text
-        (gemini-companion-edit-file-state edit) 'written)
+  (gemini-companion-edit-texts-set-after edit text)
+  (setf (gemini-companion-edit-file-state edit) 'written)
   ;; Later, the user may have converted the file.
   (unless (gemini-companion-edit-format edit)
     (gemini-companion-edit-texts-record-format edit)))
@@ -187,7 +187,7 @@ awaited, too, the file has the text of one of them, or of all."
   (let ((others (seq-filter #'gemini-companion-file-state--open-or-one-of-p
                             (gemini-companion-edit-others-of-file edit))))
     (when others
-      (push 'one-of (gemini-companion-edit-remarks edit))))
+      (gemini-companion-edit-add-remark edit 'one-of)))
   ;; A CLI that ignores the text of the user has written its proposal.
   (if (gemini-companion-client-writes-own-text-p (gemini-companion-edit-client edit))
       (gemini-companion-file-state--set-written edit
@@ -200,7 +200,7 @@ awaited, too, the file has the text of one of them, or of all."
     (when-let* (((not (or (memq 'one-of (gemini-companion-edit-remarks edit))
                           (gemini-companion-edit-texts-utf-8-p edit))))
                 (now (gemini-companion-edit-texts-now edit)))
-      (setf (gemini-companion-edit-after edit) (gemini-companion-content-text now)))
+      (gemini-companion-edit-texts-set-after edit (gemini-companion-content-text now)))
     (gemini-companion-edit-texts-record-format edit)))
 
 (defun gemini-companion-file-state-set-written (edit)
@@ -443,16 +443,17 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
   "Record a new edit for a write that SESSION reports, and return the edit.
 For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
   (let* ((edit (gemini-companion-edit-make
-                :id (gensym) :session session :file file
-                :decision 'unreviewed :proposed after :after after))
+                :id (gensym) :session session :file file :decision 'unreviewed))
          (bytes (gemini-companion-edit-texts-bytes edit))
          (now (gemini-companion-edit-texts-content edit bytes)))
     (unless before
       (gemini-companion-edit-texts-check-removed edit))
-    (setf (gemini-companion-edit-content edit)
-          (if before
-              (gemini-companion-file-state--reported-content edit now before after)
-            (gemini-companion-content-with now 'none)))
+    (gemini-companion-edit-texts-set
+     edit
+     (if before
+         (gemini-companion-file-state--reported-content edit now before after)
+       (gemini-companion-content-with now 'none))
+     after)
     (gemini-companion-edit-add edit)
     edit))
 
@@ -471,10 +472,8 @@ an edit has reported that write."
            (content (gemini-companion-edit-texts-content edit (or before 'none)))
            (text (gemini-companion-content-text
                   (gemini-companion-edit-texts-content edit (or after "")))))
-      (setf (gemini-companion-edit-content edit) content
-            (gemini-companion-edit-proposed edit) text
-            (gemini-companion-edit-after edit) text
-            (gemini-companion-edit-missing-directories edit)
+      (gemini-companion-edit-texts-set edit content text)
+      (setf (gemini-companion-edit-missing-directories edit)
             (gemini-companion-file-state--made edit made))
       (gemini-companion-edit-add edit)
       (when after

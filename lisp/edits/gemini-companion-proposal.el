@@ -90,7 +90,7 @@ in the terminal of the CLI."
               (gemini-companion-file-state-undoes-p edit proposal)
             ;; Then the user is asked.
             (gemini-companion-text-not-compared t))
-      (push 'undoes (gemini-companion-edit-remarks edit)))
+      (gemini-companion-edit-add-remark edit 'undoes))
     ;; Views appear later: the server is waiting for the value of this function.
     (gemini-companion-edit-notify edit 'opened)
     t))
@@ -142,9 +142,8 @@ If FUNCTION signals an error, record it as the problem of EDIT."
           (gemini-companion-edit-texts-read edit))
         (funcall function edit))
     (error
-     (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
-     (setf (gemini-companion-edit-original-buffer edit) nil
-           (gemini-companion-edit-problem edit)
+     (gemini-companion-edit-texts-discard-original edit)
+     (setf (gemini-companion-edit-problem edit)
            (concat
             ;; Other errors come from elsewhere, for example a hook of the user.
             (unless (eq 'user-error (car problem))
@@ -193,8 +192,8 @@ be sent, or the user quits meanwhile, EDIT stays open, and can be answered
 again.  Emacs itself writes the file of an edit of a group."
   (unless (gemini-companion-edit-group edit)
     (gemini-companion-file-state-await edit decision overwrite))
-  (setf (gemini-companion-edit-decision edit) decision
-        (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
+  (setf (gemini-companion-edit-decision edit) decision)
+  (gemini-companion-edit-texts-set-after edit (gemini-companion-edit-text edit))
   (unless (eq decision 'dismissed)
     (let ((sent nil))
       (unwind-protect
@@ -206,8 +205,8 @@ again.  Emacs itself writes the file of an edit of a group."
 (defun gemini-companion-proposal--undecide (edit)
   "Open EDIT again, whose outcome was not sent."
   (gemini-companion-file-state-forget edit)
-  (setf (gemini-companion-edit-decision edit) nil
-        (gemini-companion-edit-after edit) nil))
+  (setf (gemini-companion-edit-decision edit) nil)
+  (gemini-companion-edit-texts-set-after edit nil))
 
 (defun gemini-companion-proposal--read-refused (edit)
   "Read the text before EDIT, which was refused, if its file has changed.
@@ -275,10 +274,14 @@ a view, that is closed later, between two commands."
   (unless (gemini-companion-edit-view edit)
     (gemini-companion-proposal-finish edit)))
 
+(defun gemini-companion-proposal-set-reason (edit reason)
+  "Record REASON as that of a review of EDIT, a string, or nil."
+  (setf (gemini-companion-edit-review-reason edit) reason))
+
 (defun gemini-companion-proposal-offer (edit reason)
   "Accept EDIT without a review, unless REASON is non-nil.
 REASON says why EDIT must be reviewed, a string, which is recorded."
-  (setf (gemini-companion-edit-review-reason edit) reason)
+  (gemini-companion-proposal-set-reason edit reason)
   (unless reason
     (gemini-companion-proposal--take edit 'automatic)))
 
@@ -290,9 +293,8 @@ REASON says why EDIT must be reviewed, a string, which is recorded."
      edit (gemini-companion-proposal--closed edit)))
   (gemini-companion-proposal-hide edit)
   (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
-  (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
-  (setf (gemini-companion-edit-proposal-buffer edit) nil
-        (gemini-companion-edit-original-buffer edit) nil)
+  (setf (gemini-companion-edit-proposal-buffer edit) nil)
+  (gemini-companion-edit-texts-discard-original edit)
   (gemini-companion-edit-notify edit 'closed))
 
 (defun gemini-companion-proposal-decide-all (decision &optional now)
@@ -512,7 +514,7 @@ Ask once for each file and turn."
             (lambda ()
               (yes-or-no-p (format "%s is %s; accept anyway? "
                                    (gemini-companion-edit-name edit) loss))))
-           (cl-pushnew 'loss-accepted (gemini-companion-edit-remarks edit))
+           (gemini-companion-edit-add-remark edit 'loss-accepted)
            nil)
           (t t))))
 
@@ -547,6 +549,11 @@ If that was answered by a command in the view, the next one may follow."
   "End a review whose buffer is killed; ask before edits of the user are lost."
   '((gemini-companion-edit-adopt-hook gemini-companion-proposal--guard)
     (kill-emacs-query-functions gemini-companion-exit-p)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'proposal)))
+  "Drop the outcomes that no CLI has received, as the server ends."
+  (dolist (edit (gemini-companion-edits))
+    (setf (gemini-companion-edit-outcome edit) nil)))
 
 (cl-defmethod gemini-companion-part-unfinished ((_part (eql 'proposal)))
   "Return which proposals wait for an answer, and which the user has edited."

@@ -34,7 +34,7 @@ If there are no reviews, only report that."
   (if (or (null gemini-companion-review-view)
           (gemini-companion-arrival-begins-p edit))
       (gemini-companion-arrival-view edit nil)
-    (setf (gemini-companion-edit-appeared edit) t)
+    (gemini-companion-edit-set-appeared edit)
     (gemini-companion-overview-appear edit)
     (gemini-companion-arrival-announce edit)))
 

@@ -169,7 +169,7 @@ the user is idle."
         (when-let* ((edit (gemini-companion-arrival--waiting)))
           (gemini-companion-arrival-announce edit)
           (when row
-            (setf (gemini-companion-edit-appeared edit) t)
+            (gemini-companion-edit-set-appeared edit)
             (gemini-companion-request-follow edit)))
         allowed))))
 

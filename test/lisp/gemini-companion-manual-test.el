@@ -896,6 +896,43 @@ They are named for the user."
         (should (equal '(:noinline t)
                        (and (consp (nth 1 form)) (assq :noinline (nth 1 form)))))))))
 
+(defun gemini-companion-manual-test-places (form)
+  "Return the names of the functions whose places FORM sets, a list of symbols."
+  (pcase form
+    (`(,head . ,_)
+     (append (pcase form
+               (`(setf . ,places)
+                (cl-loop for place in places by #'cddr
+                         collect (car-safe place)))
+               (`(,(or 'cl-incf 'cl-decf 'pop) (,place . ,_) . ,_) (list place))
+               (`(,(or 'push 'cl-pushnew 'cl-callf) ,_ (,place . ,_) . ,_)
+                (list place))
+               (`(cl-callf2 ,_ ,_ (,place . ,_) . ,_) (list place)))
+             (gemini-companion-manual-test-places head)
+             (gemini-companion-manual-test-places (cdr form))))))
+
+(ert-deftest gemini-companion-slots-are-set-in-one-file ()
+  :tags '(pure)
+  (let ((files (make-hash-table)))
+    (gemini-companion-manual-test-in-each-file file
+      (ignore-error end-of-file
+        (while t
+          (dolist (place (gemini-companion-manual-test-places (read (current-buffer))))
+            (cl-pushnew file (gethash place files) :test #'equal)))))
+    (should (equal '("gemini-companion-proposal")
+                   (gethash 'gemini-companion-edit-decision files)))
+    (maphash
+     (lambda (place setters)
+       (ert-info ((format "%s: %s" place setters))
+         (should (or (null (cdr setters))
+                     (not (string-prefix-p "gemini-companion-" (symbol-name place)))
+                     ;; Each kind of view sets its own; a content is made in two steps.
+                     (memq place '(gemini-companion-view-buffers
+                                   gemini-companion-view-hunks
+                                   gemini-companion-content-bytes
+                                   gemini-companion-content-reported))))))
+     files)))
+
 (ert-deftest gemini-companion-options-come-before-functions ()
   :tags '(pure)
   (gemini-companion-manual-test-in-each-file file
