@@ -529,11 +529,13 @@ or by an agent in the background, and since their titles are not followed."
 
 ;; Copilot CLI asks about an edit in its terminal as well as by a review.
 
-(defun gemini-companion-permission--edit-changed (edit event)
-  "End the earlier permissions of the CLI of EDIT if EVENT is that EDIT opens."
-  (when (eq event 'opened)
+(defun gemini-companion-permission--follow-request (request event)
+  "End the earlier permissions of the CLI of REQUEST, an edit, if it opens.
+EVENT is `opened' then."
+  (when (and (eq event 'opened)
+             (gemini-companion-edit-p request))
     (gemini-companion-permission--end-earlier
-     (gemini-companion-edit-session edit) edit)))
+     (gemini-companion-edit-session request) request)))
 
 (defun gemini-companion-permission--about-p (permission edit)
   "Return non-nil if PERMISSION and EDIT have the same file and the same CLI."
@@ -877,7 +879,7 @@ otherwise show the next part.  Signal a `user-error' if the key may not answer."
     (gemini-companion-state-title-functions gemini-companion-permission--follow-title)
     (gemini-companion-session-changed-functions
      gemini-companion-permission--sessions-changed)
-    (gemini-companion-edit-functions gemini-companion-permission--edit-changed)
+    (gemini-companion-request-functions gemini-companion-permission--follow-request)
     (gemini-companion-context-pause-hook gemini-companion-permission--return-all)
     (gemini-companion-server-crash-hook
      gemini-companion-permission--return-all)

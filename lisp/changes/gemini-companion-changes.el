@@ -118,7 +118,8 @@ The first one was written first.")
 (defvar gemini-companion-changes-functions nil
   "Functions called with a record after its changes were computed again.
 If the record has no changes, it may have been dropped.  The other argument is
-the buffer that visits the file, or nil.")
+the buffer that visits the file, or nil.  Both are nil if only the file state of
+an edit differs, or if an edit was written that has no record.")
 
 (defvar gemini-companion-changes-undo-functions nil
   "Functions called when the user undoes what a CLI has written.
@@ -199,7 +200,10 @@ Then its present text is empty, even if a buffer still has the text before."
   (when (eq event 'written)
     (setq gemini-companion-changes--unrecorded
           (append (remq edit gemini-companion-changes--unrecorded) (list edit)))
-    (gemini-companion-changes--record-all)))
+    (gemini-companion-changes--record-all))
+  (when (or (eq event 'file-state)
+            (and (eq event 'written) (null (gemini-companion-changes--find edit))))
+    (run-hook-with-args 'gemini-companion-changes-functions nil nil)))
 
 (defun gemini-companion-changes--record-all ()
   "Record the writes that are not recorded yet, in order.

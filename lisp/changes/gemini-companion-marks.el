@@ -91,8 +91,10 @@ The last sign is for terminals that cannot display the other one.")
 
 (defun gemini-companion-marks--draw (record buffer)
   "Mark the changes of RECORD in BUFFER, which visits its file, and nothing else.
-If BUFFER is nil, remove the marks from a buffer that is to be merged first."
-  (when-let* ((marked (or buffer (gemini-companion-revert-unsaved
+If BUFFER is nil, remove the marks from a buffer that is to be merged first.
+RECORD may be nil; see `gemini-companion-changes-functions'."
+  (when-let* ((record)
+              (marked (or buffer (gemini-companion-revert-unsaved
                                   (gemini-companion-changes-path record)))))
     (with-current-buffer marked
       (when (or buffer (local-variable-p 'gemini-companion-marks-here))

@@ -467,12 +467,14 @@ Drop it if its file is not shared."
           (run-at-time 1 nil #'gemini-companion-saved--begin))))
 
 (defun gemini-companion-saved--record-changed (record _buffer)
-  "Save RECORD soon if it is to be saved again."
-  (unless (equal (gemini-companion-saved--state record)
-                 (when-let* ((entry (cl-find record gemini-companion-saved--entries
-                                             :key #'gemini-companion-saved--entry-record)))
-                   (gemini-companion-saved--entry-state entry)))
-    (gemini-companion-saved--soon)))
+  "Save RECORD, which may be nil, soon if it is to be saved again."
+  (when record
+    (unless (equal (gemini-companion-saved--state record)
+                   (when-let* ((entry (cl-find
+                                       record gemini-companion-saved--entries
+                                       :key #'gemini-companion-saved--entry-record)))
+                     (gemini-companion-saved--entry-state entry)))
+      (gemini-companion-saved--soon))))
 
 (defun gemini-companion-saved--check-rules ()
   "Check soon whether all files that are saved are still shared."

@@ -146,12 +146,14 @@ FILE is an absolute name; nil, as of a loop of symbolic links, has none."
 
 (defvar gemini-companion-edit-functions nil
   "Functions called with an edit and an event, a symbol.
+An edit that awaits an answer is a request as well, or one of a group: what
+follows requests is on `gemini-companion-request-functions' instead.
 While the edit is open: `opened', `shown', `hidden' or `changed'.
 For its view: `file-changed', `toggled', `restored', `hide', or `waits' if the
 view waits for the next edit.
 After its decision: `decided', and then `answered' if the user decided in
 the review; `closed' when its view is closed.
-For its file: `written', or `file-state' if that or the state of a hunk differs.
+For its file: `written', or `file-state' if that or a hunk has changed.
 The functions must be fast.  An error in a function is only reported.")
 
 (defvar gemini-companion-edit-adopt-hook nil
@@ -435,17 +437,25 @@ views that display EDIT."
       (gemini-companion-view-follow view event)))
   (run-hook-wrapped 'gemini-companion-edit-functions
                     #'gemini-companion-text-call edit event)
-  (unless (gemini-companion-edit-group edit)
-    (pcase event
-      ('opened (gemini-companion-request-notify edit 'opened))
-      ('decided (gemini-companion-request-notify edit 'closed))
-      ((and (or 'shown 'hidden) (guard (gemini-companion-edit-open-p edit)))
-       (gemini-companion-request-notify edit 'changed))))
+  (gemini-companion-edit--notify-request edit event)
   (pcase event
     ('shown (run-hook-wrapped 'gemini-companion-edit-opened-functions
                               #'gemini-companion-text-call edit))
     ('closed (run-hook-wrapped 'gemini-companion-edit-closed-functions
                                #'gemini-companion-text-call edit))))
+
+(defun gemini-companion-edit--notify-request (edit event)
+  "Report EVENT of EDIT as one of the request that EDIT is.
+If EDIT is one of a group, the group has changed."
+  (if-let* ((group (gemini-companion-edit-group edit)))
+      (when (gemini-companion-request-open-p group)
+        (gemini-companion-request-notify group 'changed))
+    (pcase event
+      ('opened (gemini-companion-request-notify edit 'opened))
+      ('decided (gemini-companion-request-notify edit 'closed))
+      ('answered (gemini-companion-request-notify edit 'answered))
+      ((guard (gemini-companion-edit-open-p edit))
+       (gemini-companion-request-notify edit 'changed)))))
 
 (defun gemini-companion-edit-add-remark (edit remark)
   "Add REMARK, a symbol, to the remarks about EDIT, if it is not there."

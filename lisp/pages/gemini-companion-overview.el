@@ -137,7 +137,6 @@ is left has colors.
   (gemini-companion-page-set-up #'gemini-companion-overview-page-write
                                 '(gemini-companion-changes-functions
                                   gemini-companion-comment-functions
-                                  gemini-companion-edit-functions
                                   gemini-companion-mode-hook
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions

@@ -70,8 +70,7 @@ REMOVE is a function that removes TEXT from the echo area.")
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'arrival)))
   "Show new requests, and close the views of decided edits."
   '((delete-frame-functions gemini-companion-arrival--frame-deleted)
-    (gemini-companion-edit-functions gemini-companion-arrival--follow)
-    (gemini-companion-request-functions gemini-companion-arrival--follow-request)
+    (gemini-companion-request-functions gemini-companion-arrival--follow)
     (window-buffer-change-functions gemini-companion-arrival--windows-changed)
     ;; A daemon may have had no frame.
     (server-after-make-frame-hook gemini-companion-arrival--schedule)))
@@ -89,14 +88,14 @@ The edit then waits to be displayed again."
                                     collect (window-frame window))))
       (gemini-companion-proposal-hide edit))))
 
-(defun gemini-companion-arrival--follow (edit event)
-  "Handle EVENT of EDIT; see `gemini-companion-edit-functions'."
-  (pcase event
-    ('answered (gemini-companion-arrival--after-answer edit))
-    ('decided (when (eq edit (car gemini-companion-arrival--announced))
-                (gemini-companion-arrival--unannounce))))
-  ;; After a view is closed, the next one may be displayed.
-  (when (memq event '(shown hidden decided))
+(defun gemini-companion-arrival--follow (request event)
+  "Handle EVENT of REQUEST; see `gemini-companion-request-functions'.
+After a view is closed, the next one may be displayed."
+  (if (eq event 'answered)
+      (gemini-companion-arrival--after-answer request)
+    (when (and (eq event 'closed)
+               (eq request (car gemini-companion-arrival--announced)))
+      (gemini-companion-arrival--unannounce))
     (gemini-companion-arrival--schedule)))
 
 (defun gemini-companion-arrival--windows-changed (_frame)
@@ -105,10 +104,6 @@ The review that was displayed instead may be gone."
   (when (seq-some #'gemini-companion-request-waits-to-appear-p
                   (gemini-companion-requests))
     (gemini-companion-arrival--schedule)))
-
-(defun gemini-companion-arrival--follow-request (_request _event)
-  "Run the timer soon, since a request has changed."
-  (gemini-companion-arrival--schedule))
 
 ;;;; Timer
 

@@ -152,13 +152,13 @@ line and the overview display."
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'auto)))
   "Offer each new edit once."
-  '((gemini-companion-edit-functions gemini-companion-auto--follow)))
+  '((gemini-companion-request-functions gemini-companion-auto--follow)))
 
-(defun gemini-companion-auto--follow (edit event)
-  "Offer EDIT later if it is new, that is, if EVENT is `opened'."
+(defun gemini-companion-auto--follow (request event)
+  "Offer REQUEST later if it is a new edit, that is, if EVENT is `opened'."
   (when (and (eq event 'opened)
-             (null (gemini-companion-edit-group edit)))
-    (push edit gemini-companion-auto--new)))
+             (gemini-companion-edit-p request))
+    (push request gemini-companion-auto--new)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'auto)))
   "Turn auto-accept off."

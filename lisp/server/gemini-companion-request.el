@@ -44,9 +44,10 @@ owns a kind has its function here, by `gemini-companion-part-hooks'.")
 
 (defvar gemini-companion-request-functions nil
   "Functions called with a request and an event, a symbol.
-The event is `opened'; `changed' if the label, the problem or the certainty
-of the request differs; or `closed', after which the request is no longer in
-`gemini-companion-requests'.  An error in a function is only reported.")
+The event is `opened'; `changed' if the label, the text, the display, the
+problem or the certainty of the request differs; `closed', after which it is no
+longer in `gemini-companion-requests'; or then `answered', if the user has
+answered an edit in its review.  An error in a function is only reported.")
 
 ;;;; What a kind of request does
 

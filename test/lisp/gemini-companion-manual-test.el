@@ -897,7 +897,7 @@ They are named for the user."
                        (and (consp (nth 1 form)) (assq :noinline (nth 1 form)))))))))
 
 (defun gemini-companion-manual-test-places (form)
-  "Return the names of the functions whose places FORM sets, a list of symbols."
+  "Return the accessors in FORM whose places it changes, a list of symbols."
   (pcase form
     (`(,head . ,_)
      (append (pcase form
@@ -932,6 +932,17 @@ They are named for the user."
                                    gemini-companion-content-bytes
                                    gemini-companion-content-reported))))))
      files)))
+
+(ert-deftest gemini-companion-no-file-follows-edits-and-requests ()
+  :tags '(pure)
+  (gemini-companion-manual-test-in-each-file file
+    (let ((hooks (seq-filter
+                  (lambda (stream)
+                    (goto-char (point-min))
+                    (re-search-forward
+                     (format "^ *'?(*gemini-companion-%s-functions\\_>" stream) nil t))
+                  '("edit" "request"))))
+      (should-not (cdr hooks)))))
 
 (ert-deftest gemini-companion-options-come-before-functions ()
   :tags '(pure)
