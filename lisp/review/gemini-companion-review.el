@@ -326,6 +326,7 @@ If that fails, restore the windows, and signal the error again."
      (gemini-companion-windows-restore (gemini-companion-view-layout view))
      (gemini-companion-view-close view)
      (signal (car problem) (cdr problem))))
+  (gemini-companion-windows-forget-screen)
   (gemini-companion-edit-set-view (gemini-companion-view-edit view) view)
   ;; Which of its keys answer is known now.
   (gemini-companion-view-mark view nil))

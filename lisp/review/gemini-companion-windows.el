@@ -57,6 +57,7 @@ does not save: a window that a review has used would not be deleted by quitting.
 (defun gemini-companion-windows-clear ()
   "Make a window the only one of the selected frame, and select it.
 It is no side window, and may then be split, and display any buffer."
+  (gemini-companion-windows-forget-screen)
   (let ((ignore-window-parameters t))
     (select-window (seq-find (lambda (window)
                                (not (window-parameter window 'window-side)))
@@ -117,7 +118,24 @@ review.  Otherwise only quit the windows of BUFFERS."
         (if (eq window (selected-window))
             (quit-restore-window)
           (with-selected-window window
-            (quit-restore-window)))))))
+            (quit-restore-window))))))
+  (gemini-companion-windows-forget-screen))
+
+;;;; Strings on the screen of a text terminal
+
+;; In a text terminal, `set-window-buffer' makes Emacs 28 to 30 drop its references to
+;; strings of the window that are on the screen, such as its mode line.  The next
+;; collection of garbage frees them.  If the layout changes before the next redisplay,
+;; Emacs reads these strings from its copy of the screen, and crashes in the following
+;; collection.  There is no redisplay between keys that are typed ahead.
+(defun gemini-companion-windows-forget-screen ()
+  "Make Emacs give up its copy of the screen of the selected frame.
+Ediff changes the layout at its start, and its end changes it back."
+  ;; Emacs keeps no copy while a window has a margin.
+  (let* ((window (frame-first-window))
+         (margins (window-margins window)))
+    (set-window-margins window (1+ (or (car margins) 0)) (cdr margins))
+    (set-window-margins window (car margins) (cdr margins))))
 
 ;;;; Other buffers
 
