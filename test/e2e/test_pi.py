@@ -290,6 +290,7 @@ def test_pi_in_rpc_mode_has_reviews(world: World) -> None:
     model = world.model()
     pi.configure(world.scratch)
     program = pi.script(world.tools, world.scratch, model, "rpc")
+    emacs.expects("pi")
     with world.piped(str(program), "--mode", "rpc") as cli:
         emacs.becomes(SESSION, sessions(world, "pi"))
         model.script(write(file, "uno\n"), say("all done"))
