@@ -274,7 +274,7 @@ def is_connected_again(emacs: Emacs, cli: Gemini) -> bool:
     """
     if CONNECTED not in cli.ide_status():
         cli.enable()
-    return bool(emacs.value("(gemini-companion-sessions)"))
+    return bool(emacs.value("(and (gemini-companion-sessions) t)"))
 
 
 def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
