@@ -15,7 +15,6 @@
   "Run BODY with a diff `diff' of SESSION; `outcomes' has the sent ones."
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
-         (kill-ring '("before"))
          (ended nil)
          outcomes)
      (ignore ended)
@@ -24,7 +23,8 @@
           #'ignore
           (lambda (diff) (push (gemini-companion-edit-status diff) outcomes)))
          (gemini-companion-part-stop 'prompt)
-       (setq gemini-companion-review-arrival 'notify)
+       (setq gemini-companion-review-arrival 'notify
+             kill-ring (list "before"))
        (let ((diff (gemini-companion-test-open "a" "new\n" 1 ,session)))
          ,@body))))
 
