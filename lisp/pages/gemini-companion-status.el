@@ -463,11 +463,8 @@ status is written again when it has answered."
         '((wait "The server searches for running CLIs"
                 "If this message stays, the server does not answer; restart the server."
                 ("Restart" . gemini-companion-restart)))
-      (let ((others (seq-difference
-                     clis (gemini-companion-sessions)
-                     (lambda (cli session)
-                       (eql (plist-get cli :pid)
-                            (gemini-companion-session-pid session))))))
+      (let* ((pids (mapcar #'gemini-companion-session-pid (gemini-companion-sessions)))
+             (others (seq-remove (lambda (cli) (memql (plist-get cli :pid) pids)) clis)))
         (cond (others
                (mapcar #'gemini-companion-status--process-finding others))
               (clis
