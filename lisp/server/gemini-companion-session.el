@@ -88,7 +88,8 @@ Signal an error if there is no ID, or if a value is of another type."
   "Return the facts of SESSION that are known, a plist to be sent or saved.
 `gemini-companion-session-from-facts' returns SESSION for them."
   (cl-loop for (name key _) in (gemini-companion-session--slots)
-           for value = (cl-struct-slot-value 'gemini-companion-session name session)
+           for accessor = (intern (format "gemini-companion-session-%s" name))
+           for value = (funcall accessor session)
            when value append (list key value)))
 
 (defun gemini-companion-session-unconnected (client &optional pid directory)

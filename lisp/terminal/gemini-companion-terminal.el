@@ -16,6 +16,8 @@
 ;;; Code:
 
 (require 'cl-lib)
+;; It defines `cl-struct-slot-value', which has no autoload.
+(require 'cl-macs)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'map)
