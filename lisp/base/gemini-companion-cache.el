@@ -11,8 +11,8 @@
 ;;
 ;; A key is a list: a symbol for the question, and all arguments of the answer.
 ;;   (directory "/src/a/")           is the directory hidden?
-;;   (file "/src/a/b" TIME)          is the file, with this modification time, hidden?
-;;   (buffer BUFFER FILE ...)        is the visited file hidden?
+;;   (file "/src/a/b")               is the file hidden?  It depends on its time.
+;;   (buffer BUFFER)                 is the visited file hidden?  So does this.
 ;;   (opted-out "/src/a/b" c-mode)   do directory variables exclude it in that mode?
 ;;   (ignored ".geminiignore" "/src/a/")   the rules in this directory and above
 ;;   (root-of "/src/a/")             the root of its project
@@ -27,7 +27,8 @@
 ;;;; State
 
 (defvar gemini-companion-cache--table (make-hash-table :test #'equal)
-  "Hash table from keys to values.")
+  "Hash table from keys to conses (STATE . VALUE).
+For STATE, see `gemini-companion-cache-get'.")
 
 ;;;; Values
 
@@ -41,23 +42,29 @@ Once it has changed, `gemini-companion-cache-refresh' drops all values."
   (gemini-companion-cache-get
    (list 'time file) (lambda () (gemini-companion-cache-time file))))
 
-(defun gemini-companion-cache-get (key compute)
+(defun gemini-companion-cache-get (key compute &optional state)
   "Return the cached value of KEY; compute it by COMPUTE if there is none.
-KEY is a list of a symbol and all arguments on which the value depends."
-  (let ((value (gethash key gemini-companion-cache--table 'none)))
-    (if (eq value 'none)
-        (puthash key (funcall compute) gemini-companion-cache--table)
-      value)))
+KEY is a list of a symbol and all arguments on which the value depends.  If the
+value was computed with another STATE, by `equal', compute it again."
+  (let ((cached (gethash key gemini-companion-cache--table)))
+    (unless (and cached (equal state (car cached)))
+      (setq cached (cons state (funcall compute)))
+      (puthash key cached gemini-companion-cache--table))
+    (cdr cached)))
 
 (defun gemini-companion-cache-refresh (&optional if-changed)
   "Drop all values, and return non-nil.
 If IF-CHANGED is non-nil and no file with a recorded time has changed, keep
 them, and return nil.  If IF-CHANGED is `old', ignore files that were
-created since, which takes less time."
+created since, which takes less time.  Values of killed buffers are dropped."
   (unless (and if-changed
                (cl-loop
                 for key being the hash-keys of gemini-companion-cache--table
-                using (hash-values time)
+                using (hash-values cached)
+                for time = (cdr cached)
+                do (when (and (eq 'buffer (car-safe key))
+                              (not (buffer-live-p (cadr key))))
+                     (remhash key gemini-companion-cache--table))
                 never (pcase key
                         ((and `(time ,file)
                               (guard (or time (not (eq if-changed 'old)))))

@@ -276,8 +276,8 @@ directories above, so that it does not make part of a private project public."
                   (unless (equal above name)
                     (gemini-companion-privacy--opted-out-p above mode))))))))))
 
-(defun gemini-companion-privacy--hidden-if (key predicate)
-  "Return the cached value of KEY, or compute it by PREDICATE.
+(defun gemini-companion-privacy--hidden-if (key predicate &optional state)
+  "Return the cached value of KEY in STATE, or compute it by PREDICATE.
 The value is t if PREDICATE signals an error."
   (gemini-companion-cache-get
    key
@@ -289,7 +289,8 @@ The value is t if PREDICATE signals an error."
         ;; The error message may contain the name of the file.
         (gemini-companion-log-record
          'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
-        t)))))
+        t)))
+   state))
 
 ;;;; Files
 
@@ -303,15 +304,16 @@ A remote file must not be shared unless its host is connected."
                    (or (buffer-file-name buffer) "")))
          (shared (buffer-local-value 'gemini-companion-share buffer)))
     (gemini-companion-privacy--hidden-if
-     (list 'buffer buffer file visited shared
-           (buffer-local-value 'major-mode buffer)
-           (with-current-buffer buffer (visited-file-modtime)))
+     (list 'buffer buffer)
      (lambda ()
        (or (not file)
            (not shared)
            (gemini-companion-privacy--file-hidden-p file buffer)
            (and visited
-                (gemini-companion-privacy--file-hidden-p visited buffer)))))))
+                (gemini-companion-privacy--file-hidden-p visited buffer))))
+     (list file visited shared
+           (buffer-local-value 'major-mode buffer)
+           (with-current-buffer buffer (visited-file-modtime))))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   "Return non-nil if FILE, visited by BUFFER, must not be shared.
@@ -356,7 +358,7 @@ FILE need not be visited."
         ;; The file may be visited by another name, a link.
         (unless (and buffer (equal file (gemini-companion-names-file buffer)))
           (gemini-companion-privacy--hidden-if
-           (list 'file file (gemini-companion-cache-time file))
+           (list 'file file)
            (lambda ()
              (with-temp-buffer
                ;; An exclusion may name the mode.
@@ -365,7 +367,8 @@ FILE need not be visited."
                  (when (symbolp mode)
                    (setq major-mode mode)))
                (gemini-companion-privacy--file-hidden-p
-                file (current-buffer)))))))))
+                file (current-buffer))))
+           (gemini-companion-cache-time file))))))
 
 (provide 'gemini-companion-privacy)
 ;;; gemini-companion-privacy.el ends here
