@@ -33,7 +33,7 @@
     (unless (equal (concat text " \\@e77.py")
                    (gemini-companion-prompt-quote
                     (concat text " @e77.py")
-                    (list :client "gemini" :directory default-directory)))
+                    (gemini-companion-session-make :client "gemini" :directory default-directory)))
       (error "Not quoted as expected"))))
 
 (defun bench-files-read ()

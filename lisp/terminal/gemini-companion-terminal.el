@@ -16,8 +16,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-;; It defines `cl-struct-slot-value', which has no autoload.
-(require 'cl-macs)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'map)
@@ -118,10 +116,11 @@ It may have ended.")
   "Return a copy of CLI with CHANGES, slots and their new values.
 For example, CHANGES are \\='number 2 \\='arguments nil."
   (let ((copy (gemini-companion-terminal-cli-copy cli)))
-    (cl-loop for (slot value) on changes by #'cddr
-             do (setf (cl-struct-slot-value 'gemini-companion-terminal-cli
-                                            slot copy)
-                      value))
+    ;; The list begins with the tag, as the struct does.
+    (cl-loop with slots = (mapcar #'car
+                                  (cl-struct-slot-info 'gemini-companion-terminal-cli))
+             for (slot value) on changes by #'cddr
+             do (aset copy (seq-position slots slot) value))
     copy))
 
 ;;;; Kinds of terminals
