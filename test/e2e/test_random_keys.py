@@ -4,8 +4,8 @@
 The keys are typed in the overview and in reviews of a scripted CLI, one by one or ahead
 of a busy Emacs.  The frame is resized now and then, and garbage is collected after each
 command.  Some keys of windows end any Emacs then, if they are typed ahead, such as
-C-x b RET C-x 2: these are typed one by one.  When Emacs has died, the same keys are typed
-without the mode, which is the measure.
+C-x b RET C-x 2: these are typed one by one.  When Emacs has died, the same keys are
+typed without the mode, which is the measure.
 
 GC_KEYS sets the number of keys, and GC_KEYS_SEED repeats the choices of a run.
 """
