@@ -40,7 +40,11 @@ PAUSE = 0.3
 OPTIONS = ("-E", "-s", "-S")
 TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
-ASKED = "(cl-count 'ask (ring-elements gemini-companion-log--events) :key #'caddr)"
+# An event is a list (TIME received ask (KIND)).
+ASKED = """
+(cl-count '(edited) (ring-elements gemini-companion-log--events)
+          :key #'cadddr :test #'equal)
+"""
 START = """
 (progn (require 'gemini-companion-tools) (gemini-companion-tools--write-extension)
  (gemini-companion-part-ready 'tools 'started) t)
@@ -92,7 +96,7 @@ def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
         ours=lambda: run(*OPTIONS, bridge, "gemini", "--hook"),
         comparator=lambda: run("-c", TRIVIAL),
     )
-    if emacs.ask(ASKED) != ROUNDS:
+    if emacs.ask(" ".join(ASKED.split())) != ROUNDS:
         raise Broken("Emacs was not asked about each edit")
     what = "hook after an edit, nothing new, p10, CPU, ms"
     yield row(what, samples, Goal(times=1.3), part=0.1)
