@@ -11,8 +11,8 @@
 ;;
 ;; A key is a list: a symbol for the question, and all arguments of the answer.
 ;;   (directory "/src/a/")           is the directory hidden?
-;;   (file "/src/a/b")               is the file hidden?  It depends on its time.
-;;   (buffer BUFFER)                 is the visited file hidden?  So does this.
+;;   (file "/src/a/b")               is the file hidden?  Its state is its time.
+;;   (buffer BUFFER)                 is the visited file hidden?  Its state includes that.
 ;;   (opted-out "/src/a/b" c-mode)   do directory variables exclude it in that mode?
 ;;   (ignored ".geminiignore" "/src/a/")   the rules in this directory and above
 ;;   (root-of "/src/a/")             the root of its project
@@ -57,20 +57,29 @@ value was computed with another STATE, by `equal', compute it again."
 If IF-CHANGED is non-nil and no file with a recorded time has changed, keep
 them, and return nil.  If IF-CHANGED is `old', ignore files that were
 created since, which takes less time.  Values of killed buffers are dropped."
-  (unless (and if-changed
-               (cl-loop
-                for key being the hash-keys of gemini-companion-cache--table
-                using (hash-values cached)
-                for time = (cdr cached)
-                do (when (and (eq 'buffer (car-safe key))
-                              (not (buffer-live-p (cadr key))))
-                     (remhash key gemini-companion-cache--table))
-                never (pcase key
-                        ((and `(time ,file)
-                              (guard (or time (not (eq if-changed 'old)))))
-                         (not (equal time (gemini-companion-cache-time file)))))))
+  (if (and if-changed
+           (not (gemini-companion-cache--changed-p (eq 'old if-changed))))
+      (ignore (gemini-companion-cache--drop-killed))
     (clrhash gemini-companion-cache--table)
     t))
+
+(defun gemini-companion-cache--changed-p (old)
+  "Return non-nil if a file with a recorded time has changed.
+If OLD is non-nil, ignore files that were created since."
+  (cl-loop for key being the hash-keys of gemini-companion-cache--table
+           using (hash-values cached)
+           for time = (cdr cached)
+           thereis (pcase key
+                     ((and `(time ,file) (guard (or time (not old))))
+                      (not (equal time (gemini-companion-cache-time file)))))))
+
+(defun gemini-companion-cache--drop-killed ()
+  "Drop the values of killed buffers."
+  (maphash (lambda (key _)
+             (pcase key
+               ((and `(buffer ,buffer) (guard (not (buffer-live-p buffer))))
+                (remhash key gemini-companion-cache--table))))
+           gemini-companion-cache--table))
 
 (defun gemini-companion-cache-drop (key)
   "Drop the cached value of KEY."

@@ -230,7 +230,7 @@ The command is called in the window of the header line."
                 (lambda (event)
                   (interactive "e")
                   (let ((window (posn-window (event-start event))))
-                    ;; A permission is displayed anew in a window that is selected.
+                    ;; A permission is displayed again in a window that is selected.
                     (unless (eq window (selected-window))
                       (select-window window)))
                   (call-interactively command)))
