@@ -1042,10 +1042,12 @@ Emacs still asks about comments that no CLI has received."
                                     (gemini-companion-comment-text comment))))
                       gemini-companion-comment--all)
       (gemini-companion-comment--add
-       (apply #'gemini-companion-comment--make
-              :session (when-let* ((facts (plist-get slots :session)))
-                         (gemini-companion-session-from-facts facts))
-              slots)))))
+       (let ((comment (apply #'gemini-companion-comment--make slots)))
+         ;; What was saved are the facts of the session.
+         (when-let* ((facts (gemini-companion-comment-session comment)))
+           (setf (gemini-companion-comment-session comment)
+                 (gemini-companion-session-from-facts facts)))
+         comment)))))
 
 (defun gemini-companion-comment--exit-p ()
   "Return non-nil if Emacs may exit, after the mode was turned off.
