@@ -194,25 +194,29 @@ The CLI is PROGRAM, a command of the shell."
                          (gemini-companion-terminal-cli-make :client "qwen"))
                    (cadr (gemini-companion-input-file-arguments "qwen" nil))))
            (size (lambda () (file-attribute-size (file-attributes file)))))
-      (cl-flet ((show (sign)
-                  (let ((line (concat (make-string 20 ?─) "\r\n")))
-                    (term-emulate-terminal
-                     process
-                     (encode-coding-string (concat "\e[H\e[J" line sign " half\r\n" line
-                                                   "  ? for shortcuts")
-                                           'utf-8))))
-                (title (title) (gemini-companion-state-set-title process title))
-                (submit (text)
-                  (gemini-companion-prompt-submit
-                   text (lambda () session) 30 "Lost"
-                   (lambda (result) (push result ended))))
-                (pass (checks) (dotimes (_ checks) (gemini-companion-test-run-timers)))
-                (press (key)
-                  (let ((this-command 'self-insert-command))
-                    (cl-letf (((symbol-function 'this-command-keys-vector)
-                               (lambda () (vector key))))
-                      (run-hooks 'pre-command-hook))
-                    this-command)))
+      (cl-flet* ((show (sign)
+                   (let ((line (concat (make-string 20 ?─) "\r\n")))
+                     (term-emulate-terminal
+                      process
+                      (encode-coding-string (concat "\e[H\e[J" line sign " half\r\n" line
+                                                    "  ? for shortcuts")
+                                            'utf-8))))
+                 (title (title) (gemini-companion-state-set-title process title))
+                 (submit (text)
+                   (gemini-companion-prompt-submit
+                    text (lambda () session) 30 "Lost"
+                    (lambda (result) (push result ended))))
+                 (pass (checks) (dotimes (_ checks) (gemini-companion-test-run-timers)))
+                 (take-turn ()
+                   (title "◐ Qwen - p")
+                   (title "Qwen - p")
+                   (pass 2))
+                 (press (key)
+                   (let ((this-command 'self-insert-command))
+                     (cl-letf (((symbol-function 'this-command-keys-vector)
+                                (lambda () (vector key))))
+                       (run-hooks 'pre-command-hook))
+                     this-command)))
         (title "Qwen - p")
         (dolist (sign '("!" "$"))
           (show sign)
@@ -249,9 +253,7 @@ The CLI is PROGRAM, a command of the shell."
         ;; Its turn is shorter than the time between two checks.
         (submit "Short")
         (pass 12)
-        (title "◐ Qwen - p")
-        (title "Qwen - p")
-        (pass 2)
+        (take-turn)
         (should (equal '(sent sent sent) (seq-take ended 3)))
         ;; Its question is open for long, and it draws its prompt late.
         (let ((before (funcall size)))
@@ -264,9 +266,7 @@ The CLI is PROGRAM, a command of the shell."
           (show ">")
           (pass 12)
           (should (< before (funcall size)))
-          (title "◐ Qwen - p")
-          (title "Qwen - p")
-          (pass 2)
+          (take-turn)
           (should (eq 'sent (car ended))))
         ;; It draws its prompt once a mark is typed, inside of the user's text.
         (let ((before (funcall size)))
@@ -278,9 +278,7 @@ The CLI is PROGRAM, a command of the shell."
            process (encode-coding-string "\e[H\e[J> ha\u2000lf" 'utf-8))
           (pass 8)
           (should (< before (funcall size)))
-          (title "◐ Qwen - p")
-          (title "Qwen - p")
-          (pass 2)
+          (take-turn)
           (should (eq 'sent (car ended))))
         (show ">")
         ;; It hangs.
