@@ -70,7 +70,10 @@ C-g does not quit in a filter, so it reaches what the test sends it to."
   (mapconcat (lambda (window) (buffer-name (window-buffer window)))
              (window-list nil 'no-minibuffer (frame-first-window)) " "))
 (defun e2e-layout ()
-  "Return the selected buffer, and all that windows show and where they are."
+  "Return the selected buffer, and all that windows show and where they are.
+Clear the echo area first: a message of two lines makes the windows smaller."
+  (message nil)
+  (redisplay)
   (list (buffer-name (window-buffer))
         (mapcar (lambda (window)
                   (list (buffer-name (window-buffer window))
@@ -123,9 +126,10 @@ RESET = """
   (mapc #'gemini-companion-edit-reject (gemini-companion-edits-open))
   (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
   (when (featurep 'gemini-companion-comment) (gemini-companion-remove-comments t))
-  ;; Otherwise a message about an unwritten file follows.
-  (gemini-companion-part-stop 'revert)
-  (gemini-companion-part-start 'revert)
+  ;; Otherwise a message about a file of this test follows in the next one.
+  (dolist (part '(revert watch))
+    (gemini-companion-part-stop part)
+    (gemini-companion-part-start part))
   (set-window-dedicated-p nil nil)
   (delete-other-windows (frame-first-window))
   (dolist (buffer (buffer-list))
