@@ -108,7 +108,7 @@ this is a member.  The first call loads this file."
 (defun gemini-companion-undone--push (source edit &rest slots)
   "Record a `gemini-companion-undone' of SOURCE for the file and CLI of EDIT.
 SLOTS is a plist of its other slots."
-  (add-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
+  (add-hook 'gemini-companion-edit-file-functions #'gemini-companion-undone--follow)
   (push (apply #'gemini-companion-undone--make
                :source source
                :path (gemini-companion-edit-file edit)
@@ -134,8 +134,8 @@ Otherwise it is to be reported again."
 
 (defun gemini-companion-undone--follow (edit event)
   "Report that EDIT was written without review, if so, over undone changes.
-For EVENT, see `gemini-companion-edit-functions'.  The model does not know yet
-what the user has undone."
+That is one EVENT of `gemini-companion-edit-file-functions'.  The model does
+not know yet what the user has undone."
   (when (and (eq event 'written)
              (memq (gemini-companion-edit-decision edit) '(automatic unreviewed))
              (seq-some (apply-partially #'gemini-companion-undone--restores-p edit)
@@ -399,7 +399,7 @@ changes are to be reported again.  This is for
 
 (cl-defmethod gemini-companion-part-restore ((_part (eql 'undone)) items)
   "Record the undone changes of ITEMS again; their sources are unknown."
-  (add-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
+  (add-hook 'gemini-companion-edit-file-functions #'gemini-companion-undone--follow)
   (pcase-dolist (`(,_ . ,slots) items)
     (push (apply #'gemini-companion-undone--make
                  :session (gemini-companion-session-from-facts
@@ -410,7 +410,7 @@ changes are to be reported again.  This is for
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))
   "Drop all undone changes, as the edits are dropped."
-  (remove-hook 'gemini-companion-edit-functions #'gemini-companion-undone--follow)
+  (remove-hook 'gemini-companion-edit-file-functions #'gemini-companion-undone--follow)
   (setq gemini-companion-undone--all nil
         gemini-companion-undone--found nil
         gemini-companion-undone--reported nil))

@@ -465,19 +465,18 @@ rejected."
   (when (gemini-companion-rename-edits rename)
     (gemini-companion-request-notify rename 'closed)))
 
-(defun gemini-companion-rename--follow (edit event)
-  "End the rename of EDIT if EVENT is that EDIT has ended, or its file changed.
+(cl-defmethod gemini-companion-request-follow-edit
+  ((rename gemini-companion-rename) edit event)
+  "End RENAME if EVENT is that EDIT has ended, or that its file has changed.
 Half a rename is none."
-  (when-let* ((rename (gemini-companion-edit-group edit))
-              ((gemini-companion-rename-p rename))
-              ((null (gemini-companion-rename-outcome rename))))
-    (pcase event
-      ('file-changed (gemini-companion-rename--end rename 'changed))
-      ('decided (gemini-companion-rename--end
-                 rename
-                 (if (eq 'rejected (gemini-companion-edit-decision edit))
-                     'refused
-                   'ended))))))
+  (pcase event
+    ('file-changed (gemini-companion-rename--end rename 'changed))
+    ('decided (gemini-companion-rename--end
+               rename
+               (if (eq 'rejected (gemini-companion-edit-decision edit))
+                   'refused
+                 'ended))))
+  (cl-call-next-method))
 
 (cl-defmethod gemini-companion-server-receive
   ((_method (eql 'rename-withdrawn)) id _how)
@@ -889,9 +888,8 @@ failed or took too long" old))
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'rename)))
-  "Contribute the open renames to the requests, and follow their edits."
-  '((gemini-companion-request-list-functions gemini-companion-rename--all-open)
-    (gemini-companion-edit-functions gemini-companion-rename--follow)))
+  "Contribute the open renames to the requests."
+  '((gemini-companion-request-list-functions gemini-companion-rename--all-open)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'rename)))
   "End all renames."

@@ -309,7 +309,7 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
   '((before-save-hook gemini-companion-shell--before-save 100)
     (after-save-hook gemini-companion-shell--after-save -100)
     (gemini-companion-watch-writing-functions gemini-companion-shell--writing 0)
-    (gemini-companion-edit-functions gemini-companion-shell--edited)))
+    (gemini-companion-edit-file-functions gemini-companion-shell--edited)))
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'shell)) _directory)
   "Return a finding for each project in which what commands write is not seen."

@@ -1162,7 +1162,7 @@ programs that it has run may have written other files."
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'changes)))
   "Record what CLIs write from now on."
-  '((gemini-companion-edit-functions gemini-companion-changes--follow)
+  '((gemini-companion-edit-file-functions gemini-companion-changes--follow)
     (gemini-companion-state-functions gemini-companion-changes--compare-at-end)
     (gemini-companion-watch-turned-functions gemini-companion-changes--compare-turned)
     (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)

@@ -828,20 +828,20 @@ record does."
 
 ;;;; In the buffers of a review
 
-(defun gemini-companion-comment--follow (edit event)
-  "Show the comments on EDIT in its buffers, after EVENT.
-When EDIT has ended, move them to its file, unless they are the reason for its
-rejection."
-  (pcase event
-    ((or 'shown 'changed)
-     (when (gemini-companion-edit-open-p edit)
-       (mapc #'gemini-companion-comment--show (gemini-companion-edit-comments edit))))
-    ('decided
-     (dolist (comment (reverse (gemini-companion-edit-comments edit)))
-       (if (gemini-companion-comment-waiting-p comment)
-           (gemini-companion-comment--adopt edit comment)
-         ;; The buffers of the review will be killed.
-         (gemini-companion-comment--hide comment))))))
+(defun gemini-companion-comment--follow (request _event)
+  "Show the comments on the edits of REQUEST, after an event, in their buffers.
+Move those on an edit that has ended to its file, unless they are the reason for
+its rejection."
+  (dolist (edit (if (gemini-companion-edit-p request)
+                    (list request)
+                  (gemini-companion-request-edits request)))
+    (let ((open (gemini-companion-edit-open-p edit)))
+      (dolist (comment (reverse (gemini-companion-edit-comments edit)))
+        (cond (open (gemini-companion-comment--show comment))
+              ((gemini-companion-comment-waiting-p comment)
+               (gemini-companion-comment--adopt edit comment))
+              ;; The buffers of the review will be killed.
+              (t (gemini-companion-comment--hide comment)))))))
 
 (defun gemini-companion-comment--file-text (path)
   "Return the text of the file PATH, of its buffer or else on disk, or nil."
@@ -987,7 +987,7 @@ the file as a whole."
     (gemini-companion-revert-merge-hook gemini-companion-comment--before-revert)
     (gemini-companion-revert-merged-hook gemini-companion-comment--after-merge)
     (kill-emacs-query-functions gemini-companion-exit-p)
-    (gemini-companion-edit-functions gemini-companion-comment--follow)))
+    (gemini-companion-request-functions gemini-companion-comment--follow)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'comment)))
   "Display the comments that were made before the mode was turned off."

@@ -756,7 +756,7 @@ A directory has a slash at its end."
     (gemini-companion-turn-addition-hook gemini-companion-saved--soon)
     (gemini-companion-privacy-refresh-hook gemini-companion-saved--check-rules)
     (gemini-companion-session-changed-functions gemini-companion-saved--use-sessions)
-    (gemini-companion-edit-functions gemini-companion-saved--follow -90)
+    (gemini-companion-edit-file-functions gemini-companion-saved--follow -90)
     (find-file-hook gemini-companion-saved--visited -90)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'saved)))

@@ -144,17 +144,12 @@ FILE is an absolute name; nil, as of a loop of symbolic links, has none."
 (defvar gemini-companion-edit--all nil
   "The recorded edits, the newest first.")
 
-(defvar gemini-companion-edit-functions nil
-  "Functions called with an edit and an event, a symbol.
-An edit that awaits an answer is a request as well, or one of a group: what
-follows requests is on `gemini-companion-request-functions' instead.
-While the edit is open: `opened', `shown', `hidden' or `changed'.
-For its view: `file-changed', `toggled', `restored', `hide', or `waits' if the
-view waits for the next edit.
-After its decision: `decided', and then `answered' if the user decided in
-the review; `closed' when its view is closed.
-For its file: `written', or `file-state' if that or a hunk has changed.
-The functions must be fast.  An error in a function is only reported.")
+(defvar gemini-companion-edit-file-functions nil
+  "Functions called with an edit and what became of its file, a symbol.
+It is `written', or `file-state' if that or a hunk has changed.  While the edit
+awaits an answer, it is a request, or one of a group: what follows it then is on
+`gemini-companion-request-functions'.  The functions must be fast.  An error in
+a function is only reported.")
 
 (defvar gemini-companion-edit-adopt-hook nil
   "Hook run in each new buffer of a review, by `gemini-companion-edit-adopt'.")
@@ -427,16 +422,16 @@ Signal a `user-error' if not."
 ;;;; Events
 
 (defun gemini-companion-edit-notify (edit event)
-  "Call the functions for EVENT of EDIT, including the hooks of the user.
-For the events, see `gemini-companion-edit-functions'.  First, update the
-views that display EDIT."
+  "Report EVENT of EDIT, a proposal: to its views, as a request, and to the user.
+EVENT is `opened', `shown', `hidden', `changed', or `file-changed' while EDIT is
+open; `toggled' or `restored' if that has happened to a hunk; `hide' if the view
+is to be closed, and `closed' once it is after the decision.  The decision is
+`decided', and then `answered' if the user decided in the review."
   (gemini-companion-part-update-lighter)
   (dolist (view (list (gemini-companion-edit-view edit)
                       gemini-companion-edits-view))
     (gemini-companion-log-guarded "Updating a review"
       (gemini-companion-view-follow view event)))
-  (run-hook-wrapped 'gemini-companion-edit-functions
-                    #'gemini-companion-text-call edit event)
   (gemini-companion-edit--notify-request edit event)
   (pcase event
     ('shown (run-hook-wrapped 'gemini-companion-edit-opened-functions
@@ -446,16 +441,19 @@ views that display EDIT."
 
 (defun gemini-companion-edit--notify-request (edit event)
   "Report EVENT of EDIT as one of the request that EDIT is.
-If EDIT is one of a group, the group has changed."
-  (if-let* ((group (gemini-companion-edit-group edit)))
-      (when (gemini-companion-request-open-p group)
-        (gemini-companion-request-notify group 'changed))
-    (pcase event
-      ('opened (gemini-companion-request-notify edit 'opened))
-      ('decided (gemini-companion-request-notify edit 'closed))
-      ('answered (gemini-companion-request-notify edit 'answered))
-      ((guard (gemini-companion-edit-open-p edit))
-       (gemini-companion-request-notify edit 'changed)))))
+If EDIT is one of a group, the group follows it instead."
+  (when-let* ((own (pcase event
+                     ('decided 'closed)
+                     ((or 'opened 'answered) event)
+                     ((guard (gemini-companion-edit-open-p edit)) 'changed))))
+    (if-let* ((group (gemini-companion-edit-group edit)))
+        (gemini-companion-request-follow-edit group edit event)
+      (gemini-companion-request-notify edit own))))
+
+(defun gemini-companion-edit-notify-file (edit event)
+  "Call `gemini-companion-edit-file-functions' with EDIT and EVENT."
+  (run-hook-wrapped 'gemini-companion-edit-file-functions
+                    #'gemini-companion-text-call edit event))
 
 (defun gemini-companion-edit-add-remark (edit remark)
   "Add REMARK, a symbol, to the remarks about EDIT, if it is not there."

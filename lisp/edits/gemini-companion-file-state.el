@@ -139,7 +139,7 @@ Return non-nil if the file has a text of EDIT."
         (if text
             (gemini-companion-file-state--set-written edit text)
           (gemini-companion-file-state--set-maybe-written edit))
-        (gemini-companion-edit-notify edit 'written))
+        (gemini-companion-edit-notify-file edit 'written))
       text)))
 
 (defun gemini-companion-file-state--in-turn-p (edit session)
@@ -206,7 +206,7 @@ awaited, too, the file has the text of one of them, or of all."
 (defun gemini-companion-file-state-set-written (edit)
   "Record that Emacs has written the file of EDIT with its accepted text."
   (gemini-companion-file-state--set-written edit (gemini-companion-edit-after edit))
-  (gemini-companion-edit-notify edit 'written))
+  (gemini-companion-edit-notify-file edit 'written))
 
 (defun gemini-companion-file-state-record-early-write (edit)
   "Record EDIT, which was refused, as written if its CLI has written the file.
@@ -236,7 +236,7 @@ if the list of edits has dropped EDIT."
   "Record that the CLI of EDIT does not write its file.
 If the file gets the text later, EDIT is recorded as written."
   (setf (gemini-companion-edit-file-state edit) 'unwritten)
-  (gemini-companion-edit-notify edit 'file-state))
+  (gemini-companion-edit-notify-file edit 'file-state))
 
 (defun gemini-companion-file-state-set (edit state &optional undone)
   "Set the file state of EDIT to STATE, and its hunks that are undone to UNDONE.
@@ -246,7 +246,7 @@ Do nothing if neither changes."
                (equal undone (gemini-companion-edit-undone edit)))
     (setf (gemini-companion-edit-file-state edit) state
           (gemini-companion-edit-undone edit) undone)
-    (gemini-companion-edit-notify edit 'file-state)))
+    (gemini-companion-edit-notify-file edit 'file-state)))
 
 ;;;; Attribution
 
@@ -411,7 +411,7 @@ reported and written."
           (gemini-companion-edit-file-state edit) 'written)
     (unless (gemini-companion-edit-format edit)
       (gemini-companion-edit-texts-record-format edit))
-    (gemini-companion-edit-notify edit 'written)))
+    (gemini-companion-edit-notify-file edit 'written)))
 
 (defun gemini-companion-file-state--of-write (session file before after)
   "Return the recorded edit that SESSION reports now as written, or nil.
@@ -478,7 +478,7 @@ an edit has reported that write."
       (gemini-companion-edit-add edit)
       (when after
         (gemini-companion-edit-texts-record-format edit))
-      (gemini-companion-edit-notify edit 'written))))
+      (gemini-companion-edit-notify-file edit 'written))))
 
 (defun gemini-companion-file-state--made (edit made)
   "Return the directories of the new file of EDIT that are in MADE, a sequence.
@@ -500,7 +500,7 @@ They are true names, the innermost first."
                :content (gemini-companion-content-make :bytes 'unknown)
                :decision 'unreviewed :reported t :file-state 'written)))
     (gemini-companion-edit-add edit)
-    (gemini-companion-edit-notify edit 'written)))
+    (gemini-companion-edit-notify-file edit 'written)))
 
 (defun gemini-companion-file-state--reported-p (file bytes)
   "Return non-nil if the last edit of FILE was written, and has made BYTES."

@@ -67,7 +67,7 @@ progress, and VIEW will be compared after it."
   "Close VIEW, but leave windows, original and proposal alone.")
 
 (cl-defgeneric gemini-companion-view-follow (_view _event)
-  "Update a view after an event of its edit; see `gemini-companion-edit-functions'."
+  "Update a view after an event of its edit; see `gemini-companion-edit-notify'."
   nil)
 
 (cl-defgeneric gemini-companion-view-edits (view)

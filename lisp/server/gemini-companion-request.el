@@ -132,6 +132,12 @@ ANSWER is `allow', `refuse' or a cons (refuse . REASON).  Signal a
 The overview has them below the row of REQUEST, with their hunks."
   nil)
 
+(cl-defgeneric gemini-companion-request-follow-edit (request _edit _event)
+  "Follow an event of an edit that is answered by REQUEST, as one of several.
+For the event, see `gemini-companion-edit-notify'.  By default, REQUEST has
+changed."
+  (gemini-companion-request-notify request 'changed))
+
 (cl-defgeneric gemini-companion-request-change (_request &optional _columns)
   "Return what the edits of REQUEST do together, such as: rename a to b.
 The value is the row of REQUEST in the overview; see

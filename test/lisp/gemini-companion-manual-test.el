@@ -933,16 +933,26 @@ They are named for the user."
                                    gemini-companion-content-reported))))))
      files)))
 
-(ert-deftest gemini-companion-no-file-follows-edits-and-requests ()
+(ert-deftest gemini-companion-no-file-follows-two-streams-for-the-same-thing ()
   :tags '(pure)
-  (gemini-companion-manual-test-in-each-file file
-    (let ((hooks (seq-filter
-                  (lambda (stream)
-                    (goto-char (point-min))
-                    (re-search-forward
-                     (format "^ *'?(*gemini-companion-%s-functions\\_>" stream) nil t))
-                  '("edit" "request"))))
-      (should-not (cdr hooks)))))
+  (let ((several nil))
+    (gemini-companion-manual-test-in-each-file file
+      (let ((streams (seq-filter
+                      (lambda (stream)
+                        (goto-char (point-min))
+                        (re-search-forward
+                         (format "\\(?:^ *'?(*\\|add-hook '\\)gemini-companion-%s-functions\\_>"
+                                 stream)
+                         nil t))
+                      '("request" "edit-file" "changes"))))
+        (when (cdr streams)
+          (push (cons file streams) several))))
+    (should (equal
+             '(;; What waits, and what was written.
+               ("gemini-companion-overview" "request" "changes")
+               ;; It restores a record before a write, and saves it after that.
+               ("gemini-companion-saved" "edit-file" "changes"))
+             (sort several (lambda (a b) (string< (car a) (car b))))))))
 
 (ert-deftest gemini-companion-options-come-before-functions ()
   :tags '(pure)

@@ -107,7 +107,7 @@
                    (ert-with-message-capture messages
                      (let ((inhibit-message nil))
                        (setf (gemini-companion-edit-file-state edit) 'written)
-                       (gemini-companion-edit-notify edit 'written))
+                       (gemini-companion-edit-notify-file edit 'written))
                      messages)))
           (should-not (gemini-companion-test-left))))
       ;; The next write records both, in order.

@@ -93,9 +93,9 @@
                                                        (gemini-companion-session-make
                                                         :id "other"))))
            (events nil)
-           (gemini-companion-edit-functions
+           (gemini-companion-edit-file-functions
             (cons (lambda (edit event) (push (list edit event) events))
-                  gemini-companion-edit-functions)))
+                  gemini-companion-edit-file-functions)))
       (gemini-companion-test-accept "d" "4\n" 6 session)
       (gemini-companion-test-eventually (gemini-companion-edit-decision other))
       (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))

@@ -59,7 +59,7 @@
               prog-mode-hook emacs-lisp-mode-hook special-mode-hook
               font-lock-mode-hook window-configuration-change-hook
               kill-buffer-query-functions
-              gemini-companion-review-mode-hook gemini-companion-edit-functions
+              gemini-companion-review-mode-hook gemini-companion-request-functions
               gemini-companion-edit-opened-functions
               gemini-companion-edit-closed-functions)
            ;; With these there may be no view.
