@@ -478,7 +478,7 @@ command that goes to the next change goes to the first line of the change."
 If the region has lines that the CLI has written, removed lines do not count.
 EDIT-HERE is a function that returns the edit at point: only lines of the edit
 at the end of the region count."
-  (pcase-let* ((`(,beg . ,end) (gemini-companion-comment--region))
+  (pcase-let* ((`(,beg . ,end) (gemini-companion-text-region))
                (edit (save-excursion (goto-char end) (funcall edit-here)))
                (keys nil))
     (save-excursion
@@ -494,19 +494,6 @@ at the end of the region count."
       (when lines
         (gemini-companion-comment--key side (apply #'min lines)
                                        (apply #'max lines))))))
-
-(defun gemini-companion-comment--region ()
-  "Return the beginnings of the first and the last line of the region, a cons.
-The line after the region is not meant if the region ends before its
-first character; it may be of another edit."
-  (let ((beg (region-beginning))
-        (end (region-end)))
-    (save-excursion
-      (goto-char end)
-      (when (and (bolp) (< beg end))
-        (forward-line -1))
-      (cons (save-excursion (goto-char beg) (line-beginning-position))
-            (line-beginning-position)))))
 
 (defun gemini-companion-comment--key (side first last)
   "Return the key of a comment on the lines from FIRST to LAST of SIDE.
@@ -1105,7 +1092,7 @@ the text of each to the kill ring."
   (let* ((edit-here (lambda () (gemini-companion-view-edit-here view)))
          (edit (or (and (use-region-p)
                         (save-excursion
-                          (goto-char (cdr (gemini-companion-comment--region)))
+                          (goto-char (cdr (gemini-companion-text-region)))
                           (funcall edit-here)))
                    (funcall edit-here)
                    (user-error "No line of a file here")))
@@ -1115,7 +1102,7 @@ the text of each to the kill ring."
                 (gemini-companion-comment--line-key))))
     ;; The line of the comment is below the region, and stays there.
     (when (use-region-p)
-      (goto-char (cdr (gemini-companion-comment--region))))
+      (goto-char (cdr (gemini-companion-text-region))))
     (if (gemini-companion-edit-open-p edit)
         (gemini-companion-comment--on-proposal edit key)
       (pcase-let ((`(,after . ,before) (gemini-companion-view-texts view)))
@@ -1148,7 +1135,7 @@ the text of each to the kill ring."
 (defun gemini-companion-comment--buffer-key (side)
   "Return the key of a comment on the line or region of this buffer, of SIDE."
   (pcase-let ((`(,beg . ,end) (if (use-region-p)
-                                  (gemini-companion-comment--region)
+                                  (gemini-companion-text-region)
                                 (cons (point) (point)))))
     (gemini-companion-comment--key side (line-number-at-pos beg t)
                                    (line-number-at-pos end t))))

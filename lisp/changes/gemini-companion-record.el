@@ -955,9 +955,7 @@ then others have written it in the place of lines that the undo had restored."
   "Give a part of CHANGE, which is in LOOK, hunks of its own.
 NEW-P is a predicate on the indices of the lines of CHANGE in the text, and
 OLD-P on the indices of the lines that it has replaced, from 0 on; both say
-which lines are in the part.  If as many lines are new as were replaced, each
-replaces one, and both are in the part or none.  Otherwise, the replaced lines
-are in the part with the first new one, unless OLD-P selects some.
+which lines are in the part; see `gemini-companion-hunk-complete-part'.
 
 Return a list: LOOK with these hunks, the hunks of the part, and an alist from
 hunks to the other ones of their lines.  Return nil if the part has no line, or
@@ -976,13 +974,7 @@ all of them."
              when now do (setq n (1+ n)))
     (setq olds (nreverse olds)
           news (nreverse news))
-    (cond ((length= olds (length news))
-           (cl-mapc (lambda (old new)
-                      (setcdr old (setcdr new (or (cdr old) (cdr new)))))
-                    olds news))
-          ((not (seq-some #'cdr olds))
-           (dolist (old olds)
-             (setcdr old (cdar news)))))
+    (gemini-companion-hunk-complete-part olds news)
     (let ((all (append olds news)))
       (when (and (seq-some #'cdr all) (not (seq-every-p #'cdr all)))
         (gemini-companion-record--with-part

@@ -37,6 +37,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-record)
+(require 'gemini-companion-replace)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
@@ -51,11 +52,12 @@
 KIND is `undone' or `kept', and ON is non-nil if HUNKS are that after the step.
 RECORD is nil for the whole EDIT of a file without a record; for KIND
 `unmarked', when EDIT is of several files; and for KIND `excluded', when HUNKS
-are one `gemini-companion-hunk' of EDIT, a proposal.
+are one `gemini-companion-hunk' of EDIT, a proposal, or nil for some of its lines.
 
 BEFORE and AFTER are the bytes of the file before and after the step, or `none'
 without a file; nil means that they are unknown, or that the step does not write
-the file.  TEXTS are the texts of its buffer before and after, a cons, or nil.
+the file.  TEXTS are the texts of its buffer before and after, a cons, or nil; if
+lines are excluded, they are those of the proposal.
 MODES are those of a file to create, and DIRECTORIES those that are created or
 deleted with the file, the innermost first."
   kind on record hunks edit before after texts modes directories
@@ -606,19 +608,26 @@ If no file can be changed, signal an error.  For DONE and the value, see
     back))
 
 (defun gemini-companion-step--exclude (step done)
-  "Exclude the hunk of STEP from its proposal, or restore it.
+  "Exclude the hunk or the lines of STEP from its proposal, or restore them.
 For DONE and the value, see `gemini-companion-step-do'."
   (let* ((edit (gemini-companion-step-edit step))
+         (proposal (gemini-companion-edit-proposal-buffer edit))
          (hunk (car (gemini-companion-step-hunks step)))
+         (texts (gemini-companion-step-texts step))
          (name (gemini-companion-edit-name edit)))
     (unless (gemini-companion-edit-open-p edit)
       (user-error "The answer to %s was sent and cannot be taken back" name))
-    (unless (member hunk (gemini-companion-edit-hunks edit))
+    (unless (if hunk
+                (member hunk (gemini-companion-edit-hunks edit))
+              (equal (car texts) (gemini-companion-text-of-buffer proposal)))
       (user-error "The proposal of %s has changed since" name))
-    (unless (eq (null (gemini-companion-step-on step))
-                (null (member hunk (gemini-companion-hunk-excluded
-                                    (gemini-companion-edit-proposal-buffer edit)))))
-      (gemini-companion-edit-hunks-toggle edit hunk)
+    (unless (and hunk
+                 (eq (null (gemini-companion-step-on step))
+                     (null (member hunk (gemini-companion-hunk-excluded proposal)))))
+      (if hunk
+          (gemini-companion-edit-hunks-toggle edit hunk)
+        (with-current-buffer proposal
+          (gemini-companion-replace-text (cdr texts))))
       (let ((back (gemini-companion-step-back step)))
         (funcall done nil back)
         back))))

@@ -623,13 +623,7 @@ them is a part of a change.  Return nil if the region is not active."
   (when (use-region-p)
     (let* ((record (or (gemini-companion-changes-here)
                        (user-error "No changes in this buffer")))
-           (first (1- (gemini-companion-text-line (current-buffer) (region-beginning))))
-           (last (save-excursion
-                   (goto-char (region-end))
-                   (when (and (bolp) (< (region-beginning) (point)))
-                     (backward-char))
-                   (gemini-companion-walk--line)))
-           (in-p (lambda (line) (<= first line last)))
+           (in-p (gemini-companion-text-region-predicate))
            (changes (progn (gemini-companion-walk--check-merged record)
                            (gemini-companion-changes-update record)))
            (parts (cl-loop

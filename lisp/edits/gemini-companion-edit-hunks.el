@@ -19,6 +19,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-text)
 
 ;; A pattern of `cl-struct' calls what Emacs 28 loads with this function only.
@@ -167,6 +168,12 @@ EDIT is the current one by default.  For PLAIN, see
     (< (1+ (gemini-companion-hunk-counts-excluded counts))
        (gemini-companion-hunk-counts-hunks counts))))
 
+(defun gemini-companion-edit-hunks--check-utf-8 (edit)
+  "Signal a `user-error' if EDIT can only be answered as a whole."
+  (unless (gemini-companion-edit-texts-utf-8-p edit)
+    (user-error "%s is not text in UTF-8; accept or reject the whole proposal"
+                (gemini-companion-edit-name edit))))
+
 (defun gemini-companion-edit-hunks-toggle (edit hunk)
   "Exclude HUNK from the proposal of EDIT, or restore it.
 HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
@@ -174,9 +181,7 @@ excluded now.  Ask before excluding the last one."
   (gemini-companion-edit-open-or-error edit)
   (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
          (excluded (member hunk (gemini-companion-hunk-excluded proposal))))
-    (unless (gemini-companion-edit-texts-utf-8-p edit)
-      (user-error "%s is not text in UTF-8; accept or reject the whole proposal"
-                  (gemini-companion-edit-name edit)))
+    (gemini-companion-edit-hunks--check-utf-8 edit)
     (let ((sure (or excluded
                     (gemini-companion-edit-hunks--left-p edit)
                     (y-or-n-p "This is the only remaining hunk; exclude it? "))))
@@ -186,6 +191,29 @@ excluded now.  Ask before excluding the last one."
         (user-error "Hunk not excluded")))
     (prog1 (gemini-companion-hunk-toggle hunk proposal)
       (gemini-companion-edit-notify edit 'toggled))))
+
+(defun gemini-companion-edit-hunks-text-without (edit new-p old-p)
+  "Return the text of the proposal of EDIT without the selected lines.
+It has those of the file in their place.  For NEW-P and OLD-P, which select
+lines of hunks, see `gemini-companion-hunk-part'.  Hunks that are excluded stay
+in the text, and marked.  Signal a `user-error' if no line is selected,
+or nothing else is proposed."
+  (gemini-companion-edit-open-or-error edit)
+  (gemini-companion-edit-hunks--check-utf-8 edit)
+  (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
+         (lines (gemini-companion-hunk-split
+                 (gemini-companion-text-of-buffer proposal)))
+         (hunks (seq-difference (gemini-companion-edit-hunks edit)
+                                (gemini-companion-hunk-excluded proposal)))
+         (parts (delq nil (mapcar (lambda (hunk)
+                                    (gemini-companion-hunk-part hunk lines new-p old-p))
+                                  hunks))))
+    (cond ((null parts)
+           (user-error "No line to exclude in the region"))
+          ((equal (mapcar #'gemini-companion-hunk-lines parts)
+                  (mapcar #'gemini-companion-hunk-lines hunks))
+           (user-error "Nothing else is proposed; reject the proposal instead")))
+    (gemini-companion-lines-join (gemini-companion-lines-without parts lines))))
 
 (defun gemini-companion-edit-hunks--restore (edit hunks)
   "Restore the excluded hunks of EDIT that were edited, and report that.

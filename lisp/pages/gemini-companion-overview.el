@@ -521,31 +521,36 @@ The value is a list (RECORD ROW SELECTED...).  An element of SELECTED is a list:
 the position of a line of a change, the indices of the selected lines in the
 text, and those of the selected lines among the removed ones of the change."
   (when (use-region-p)
-    (let ((end (region-end))
-          (record nil)
+    (let ((record nil)
           (row nil)
           (selected nil))
-      (save-excursion
-        (goto-char (region-beginning))
-        (forward-line 0)
-        (while (< (point) end)
-          (when-let* ((mark (gemini-companion-overview-page-mark))
-                      ((eq 'left (car mark))))
-            (let* ((here (gemini-companion-overview-page-row))
-                   (its-record (gemini-companion-overview-row-record here))
-                   (key (cons (gemini-companion-overview-row-key here) mark))
-                   (change (or (assoc key selected)
-                               (car (push (list key (point) nil nil) selected)))))
-              (unless (eq (setq record (or record its-record)) its-record)
-                (user-error "Select lines of one file"))
-              (setq row here)
-              (pcase (gemini-companion-overview--line-here)
-                (`(new . ,index) (push index (nth 2 change)))
-                (`(old . ,index) (push index (nth 3 change))))))
-          (forward-line)))
+      (gemini-companion-overview--call-in-region
+       (lambda ()
+         (when-let* ((mark (gemini-companion-overview-page-mark))
+                     ((eq 'left (car mark))))
+           (let* ((here (gemini-companion-overview-page-row))
+                  (its-record (gemini-companion-overview-row-record here))
+                  (key (cons (gemini-companion-overview-row-key here) mark))
+                  (change (or (assoc key selected)
+                              (car (push (list key (point) nil nil) selected)))))
+             (unless (eq (setq record (or record its-record)) its-record)
+               (user-error "Select lines of one file"))
+             (setq row here)
+             (pcase (gemini-companion-overview--line-here)
+               (`(new . ,index) (push index (nth 2 change)))
+               (`(old . ,index) (push index (nth 3 change))))))))
       (unless selected
         (user-error "No change in the region"))
       (cons record (cons row (reverse (mapcar #'cdr selected)))))))
+
+(defun gemini-companion-overview--call-in-region (function)
+  "Call FUNCTION on each line of the region."
+  (pcase-let ((`(,beg . ,end) (gemini-companion-text-region)))
+    (save-excursion
+      (goto-char beg)
+      (while (progn (funcall function)
+                    (and (= 0 (forward-line))
+                         (<= (point) end)))))))
 
 (defun gemini-companion-overview--line-here ()
   "Return which line of a change is at point, (new . INDEX) or (old . INDEX).
@@ -1068,9 +1073,16 @@ A CLI that takes a reason only as a prompt gets it once."
             (gemini-companion-edit-reject-with-reason edit reason)))))))
 
 (defun gemini-companion-overview-exclude ()
-  "Exclude the hunk of a proposal at point, or restore it."
+  "Exclude the hunk of a proposal at point, or restore it.
+With an active region, exclude its lines, by an edit of the proposal."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
+  (if (use-region-p)
+      (gemini-companion-overview--exclude-region)
+    (gemini-companion-overview--exclude-at-point)))
+
+(defun gemini-companion-overview--exclude-at-point ()
+  "Exclude the hunk of a proposal at point, or restore it."
   (pcase (gemini-companion-overview-page-kind)
     ('proposal
      (gemini-companion-overview--exclude-hunk
@@ -1093,6 +1105,43 @@ A CLI that takes a reason only as a prompt gets it once."
                           (gemini-companion-step-make
                            :kind 'excluded :on (and excluded t)
                            :edit edit :hunks (list hunk))))))
+
+(defun gemini-companion-overview--exclude-region ()
+  "Exclude the lines of the region from their proposal."
+  (let ((edit nil)
+        (news nil)
+        (olds nil))
+    (gemini-companion-overview--call-in-region
+     (lambda ()
+       (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
+                   (line (get-text-property (point) 'gemini-companion-line))
+                   (row (gemini-companion-overview-page-row))
+                   ((eq 'proposal (gemini-companion-overview-row-kind row))))
+         (unless edit
+           (setq edit (gemini-companion-overview-row-edit row)))
+         (unless (eq edit (gemini-companion-overview-row-edit row))
+           (user-error "Select lines of one proposal"))
+         (gemini-companion-review-check-hunk edit hunk)
+         (if-let* ((old (get-text-property (point) 'gemini-companion-old)))
+             (push (1- old) olds)
+           (push (1- line) news)))))
+    (unless edit
+      (user-error "No line of a proposal in the region"))
+    (let ((text (gemini-companion-edit-hunks-text-without
+                 edit
+                 (lambda (index) (memq index news))
+                 (lambda (index) (memq index olds)))))
+      (deactivate-mark)
+      (gemini-companion-decision-with "exclusion of lines"
+        (gemini-companion-step-decide
+         (gemini-companion-step-make
+          :kind 'excluded :on t :edit edit
+          :texts (cons (gemini-companion-text-of-buffer
+                        (gemini-companion-edit-proposal-buffer edit))
+                       text))))
+      (gemini-companion-page-refresh)
+      (message "%s" (substitute-command-keys
+                     "Lines excluded; \\[gemini-companion-decision-undo] restores them")))))
 
 (defun gemini-companion-overview-edit ()
   "Edit the proposal at point in its review, or visit the file at point."

@@ -22,6 +22,7 @@
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
+(require 'gemini-companion-replace)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -264,13 +265,16 @@ at point is outdated."
                     (gemini-companion-edit-hunks edit)))
       (gemini-companion-view-compare view))
     (let ((hunk (gemini-companion-view-hunk view)))
-      (unless (or edit
-                  (null hunk)
-                  (member hunk (gemini-companion-edit-hunks
-                                (gemini-companion-edit-open-or-error))))
-        (gemini-companion-page-refresh)
-        (user-error "The proposal has changed; its diff was updated"))
+      (unless (or edit (null hunk))
+        (gemini-companion-review-check-hunk
+         (gemini-companion-edit-open-or-error) hunk))
       hunk)))
+
+(defun gemini-companion-review-check-hunk (edit hunk)
+  "Signal a `user-error' if HUNK, which the overview displays, is not of EDIT."
+  (unless (member hunk (gemini-companion-edit-hunks edit))
+    (gemini-companion-page-refresh)
+    (user-error "The proposal has changed; its diff was updated")))
 
 ;;;; Views
 
@@ -413,9 +417,46 @@ With a file name, as in :w FILE, do what Evil does."
 
 (defun gemini-companion-review-toggle-hunk (&optional key)
   "Exclude the hunk at point from the proposal, or restore it.
-Accepting the proposal sends only the hunks that are not excluded.  KEY is the
-key that restores it, by default that of this command."
+Accepting the proposal sends only the hunks that are not excluded.  With an
+active region in one of the texts, exclude its lines, by an edit of the
+proposal.  KEY is the key that restores the hunk, by default that of this
+command."
   (interactive)
+  (if (and (use-region-p) (gemini-companion-review--texts-here-p))
+      (gemini-companion-review--exclude-region)
+    (gemini-companion-review--toggle-hunk key)))
+
+(defun gemini-companion-review--texts-here-p ()
+  "Return non-nil if this buffer is the original or the proposal of a review."
+  (and gemini-companion-edit-here
+       (memq (current-buffer)
+             (list (gemini-companion-edit-original-buffer gemini-companion-edit-here)
+                   (gemini-companion-edit-proposal-buffer gemini-companion-edit-here)))))
+
+(defun gemini-companion-review--exclude-region ()
+  "Exclude the lines of the region from the proposal.
+The current buffer is the proposal, or the original, for removed lines."
+  (let* ((view (gemini-companion-review-of-buffer))
+         (edit (gemini-companion-view-edit view))
+         (proposal (gemini-companion-edit-proposal-buffer edit))
+         (in-p (gemini-companion-text-region-predicate))
+         (text (if (eq (current-buffer) proposal)
+                   (gemini-companion-edit-hunks-text-without edit in-p #'ignore)
+                 (gemini-companion-edit-hunks-text-without edit #'ignore in-p))))
+    (deactivate-mark)
+    (with-current-buffer proposal
+      (gemini-companion-replace-text text))
+    (gemini-companion-view-compare view)
+    (message "Lines excluded; %s%s restores them"
+             (if buffer-read-only
+                 (concat (substitute-command-keys "\\[gemini-companion-review-edit]")
+                         " and then ")
+               "")
+             (substitute-command-keys "\\[undo]"))))
+
+(defun gemini-companion-review--toggle-hunk (key)
+  "Exclude the hunk at point, or restore it.
+For KEY, see `gemini-companion-review-toggle-hunk'."
   (let ((hunk (or (gemini-companion-review--update-hunk)
                   (user-error
                    "No hunk here; %s goes to the next one"

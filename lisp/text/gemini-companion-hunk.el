@@ -288,6 +288,43 @@ For an error, see `gemini-companion-hunk-compare-buffers'."
           (insert new)
           (gemini-companion-hunk-compare-buffers buffer (current-buffer)))))))
 
+;;;; Parts of hunks
+
+(defun gemini-companion-hunk-complete-part (olds news)
+  "Complete a part of a hunk, the lines that the user has selected.
+OLDS are conses (LINE . SELECTED) of the lines that the hunk replaces, and NEWS
+of the new ones, in order; SELECTED is changed.  If there are as many of both,
+each new line replaces one, and both are in the part or none.  Otherwise, the
+replaced lines are in the part with the first new one, unless some are selected."
+  (cond ((length= olds (length news))
+         (cl-mapc (lambda (old new)
+                    (setcdr old (setcdr new (or (cdr old) (cdr new)))))
+                  olds news))
+        ((not (seq-some #'cdr olds))
+         (dolist (old olds)
+           (setcdr old (cdar news))))))
+
+(defun gemini-companion-hunk-part (hunk lines new-p old-p)
+  "Return a hunk that takes back a part of HUNK, or nil if the part is empty.
+Its lines are to replace the new ones of HUNK.  LINES, a vector, are those of
+the second text.  NEW-P and OLD-P are predicates on the indices of lines in the
+second and the first text, and select the part."
+  (let ((news (cl-loop for n from (gemini-companion-hunk-new hunk)
+                       below (gemini-companion-hunk-new-end hunk)
+                       collect (cons (aref lines n) (funcall new-p n))))
+        (olds (cl-loop for n from (gemini-companion-hunk-old hunk)
+                       for line in (gemini-companion-hunk-lines hunk)
+                       collect (cons line (funcall old-p n)))))
+    (gemini-companion-hunk-complete-part olds news)
+    (when (seq-some #'cdr (append olds news))
+      (gemini-companion-hunk-make
+       (gemini-companion-hunk-old hunk) (gemini-companion-hunk-old-end hunk)
+       (gemini-companion-hunk-new hunk) (gemini-companion-hunk-new-end hunk)
+       (if (length= olds (length news))
+           (cl-mapcar (lambda (old new) (car (if (cdr old) old new))) olds news)
+         (append (mapcar #'car (seq-filter #'cdr olds))
+                 (mapcar #'car (seq-remove #'cdr news))))))))
+
 ;;;; Excluded hunks
 
 (defun gemini-companion-hunk--original (mark)

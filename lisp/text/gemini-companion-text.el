@@ -292,6 +292,27 @@ diff3 fails."
       (widen)
       (line-number-at-pos position))))
 
+(defun gemini-companion-text-region ()
+  "Return the beginnings of the first and the last line of the region, a cons.
+The line after the region is not meant if the region ends before its
+first character."
+  (let ((beg (region-beginning))
+        (end (region-end)))
+    (save-excursion
+      (goto-char end)
+      (when (and (bolp) (< beg end))
+        (forward-line -1))
+      (cons (save-excursion (goto-char beg) (line-beginning-position))
+            (line-beginning-position)))))
+
+(defun gemini-companion-text-region-predicate ()
+  "Return a predicate on the indices, from 0 on, of the lines of the region."
+  (pcase-let* ((`(,beg . ,end) (gemini-companion-text-region))
+               (first (1- (gemini-companion-text-line (current-buffer) beg)))
+               (last (1- (gemini-companion-text-line (current-buffer) end))))
+    (lambda (index)
+      (<= first index last))))
+
 ;;;; Hooks of the user
 
 (defun gemini-companion-text-call (function &rest args)

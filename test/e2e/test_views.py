@@ -59,6 +59,35 @@ def test_ediff_strikes_an_excluded_hunk_through(world: World) -> None:
     cli.finished("all done", file, text.replace("twenty", "20"))
 
 
+@pytest.mark.differs("keys, the region and the undo of Emacs")
+@pytest.mark.parametrize("place", ["overview", "ediff"])
+def test_lines_of_the_region_are_not_written(world: World, place: str) -> None:
+    new = OLD.replace("\n10\n11\n", "\nten\nnot this\n10a\n11\n")
+    file, emacs, reviews, cli = world.review(OLD, new, say("all done"))
+    if place == "overview":
+        emacs.command("gemini-companion-list")
+        exclude, undo, accept = ["x"], "Taken back: exclusion of lines", ["a"]
+    else:
+        reviews.select("e")
+        exclude, undo, accept = ["C-c", "C-x"], "Undo", ["C-c", "C-c"]
+    text = f"(with-current-buffer {PROPOSAL} (buffer-string))"
+    without = new.replace("not this\n", "")
+
+    for back in (True, False):
+        emacs.keys("M-<", "C-s")
+        emacs.text("not this")
+        emacs.keys("Enter", "C-a", "C-Space", "C-n", *exclude)
+        emacs.says("Lines excluded; ")
+        emacs.becomes(text, without)
+        if back:
+            emacs.keys("C-_")
+            emacs.says(undo)
+            emacs.becomes(text, new)
+
+    emacs.keys(*accept)
+    cli.finished("all done", file, without)
+
+
 @differs
 def test_review_waits_again_if_its_frame_is_deleted(world: World) -> None:
     file = world.file("a.txt", "one\n")

@@ -82,4 +82,27 @@
                       :type 'user-error))
       (should-not (gemini-companion-edit-hunks-toggle edit (car hunks))))))
 
+(ert-deftest gemini-companion-edit-hunks-are-proposed-without-the-selected-lines ()
+  (gemini-companion-edit-test-with '(("a" "1\n2\n3\n4\n5"))
+    (let ((edit (gemini-companion-test-open "a" "one\n2\n3\nfour\nfive\nsix\n")))
+      (cl-flet ((without (news)
+                  (gemini-companion-edit-hunks-text-without
+                   edit (lambda (index) (memq index news)) #'ignore)))
+        (should (equal "1\n2\n3\nfour\nfive\nsix\n" (without '(0))))
+        ;; The last line of the file has no newline.
+        (should (equal "one\n2\n3\n4\n5\nfive\nsix\n" (without '(3))))
+        (should (equal "one\n2\n3\nfour\n" (without '(4 5))))
+        (should (equal "one\n2\n3\n4\n5" (without '(3 4 5))))
+        (should (string-search "No line to exclude"
+                               (gemini-companion-test-refusal (without '(1 2)))))
+        (should (string-search "Nothing else is proposed"
+                               (gemini-companion-test-refusal (without '(0 3 4 5)))))
+        ;; What is excluded stays.
+        (gemini-companion-edit-hunks-toggle edit (car (gemini-companion-edit-hunks edit)))
+        (should (string-search "No line to exclude"
+                               (gemini-companion-test-refusal (without '(0)))))
+        (should (string-search "Nothing else is proposed"
+                               (gemini-companion-test-refusal (without '(3 4 5)))))
+        (should (equal "one\n2\n3\nfour\nfive\n" (without '(0 5))))))))
+
 ;;; gemini-companion-edit-hunks-test.el ends here

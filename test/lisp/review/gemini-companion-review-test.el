@@ -87,6 +87,37 @@ Return nil after RET."
       (gemini-companion-test-call #'gemini-companion-edit-accept)
       (should (equal '((1 accepted "1\n2\n3\n4\n")) outcomes)))))
 
+(ert-deftest gemini-companion-review-excludes-the-lines-of-the-region ()
+  (pcase-dolist (`(,file ,name ,line ,count ,text ,said)
+                 '(("a" "proposal" 1 1 "1\ntwo\n3\nfour\n" "C-x u restores them")
+                   ("a" "proposal" 2 2 "one\n2\n3\nfour\n" "C-x u restores them")
+                   ("a" "original" 4 1 "one\ntwo\n3\n4\n"
+                    "C-c C-e and then C-x u restores them")
+                   ;; It is displayed alone, and read-only.
+                   ("new" "proposal" 1 2 "3\nfour\n"
+                    "C-c C-e and then C-x u restores them")))
+    (ert-info ((format "%s of %s, line %d" name file line))
+      (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
+        (let ((edit (gemini-companion-test-show file "one\ntwo\n3\nfour\n"))
+              (transient-mark-mode t))
+          (with-selected-window (get-buffer-window (format "*gemini %s: %s*" name file))
+            (goto-char (point-min))
+            (forward-line (1- line))
+            (push-mark nil t t)
+            (forward-line count)
+            (ert-with-message-capture messages
+              (call-interactively #'gemini-companion-review-toggle-hunk)
+              (should (string-suffix-p (format "Lines excluded; %s\n" said) messages)))
+            (should-not (use-region-p)))
+          (should (equal text (gemini-companion-edit-text edit)))
+          (should (eq (gemini-companion-view-hunks (gemini-companion-edit-view edit))
+                      (gemini-companion-edit-hunks edit)))
+          (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+            (let ((inhibit-read-only t)
+                  (last-command nil))
+              (undo)))
+          (should (equal "one\ntwo\n3\nfour\n" (gemini-companion-edit-text edit))))))))
+
 (ert-deftest gemini-companion-review-that-ends-says-so-and-keeps-its-view ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((diff (gemini-companion-test-show "a" "2\n"))

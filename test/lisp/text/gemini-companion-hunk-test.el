@@ -7,6 +7,7 @@
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-text)
 (require 'gemini-companion-text-test-helper)
@@ -314,5 +315,27 @@ One hunk must change, the one at point."
       (unless (string= old new)
         (ert-info ((format "seed %d, %S to %S: " seed old new))
           (gemini-companion-hunk-test-walk old new))))))
+
+(ert-deftest gemini-companion-hunk-part-is-of-the-selected-lines ()
+  (pcase-dolist (`(,old ,new ,news ,olds ,text)
+                 '(("1\n2\n3\n" "1\nb\nc\n" (1) () "1\n2\nc\n")
+                   ("1\n2\n3\n" "1\nb\nc\n" (2) () "1\nb\n3\n")
+                   ("1\n2\n3\n" "1\nb\nc\n" () (2) "1\nb\n3\n")
+                   ;; More lines than were replaced.
+                   ("1\n2\n" "1\nb\nc\nd\n" (1) () "1\n2\nc\nd\n")
+                   ("1\n2\n" "1\nb\nc\nd\n" (2) () "1\nb\nd\n")
+                   ("1\n2\n" "1\nb\nc\nd\n" () (1) "1\n2\nb\nc\nd\n")
+                   ("1\n2\n3\n" "1\n" () (2) "1\n3\n")
+                   ("" "a\nb\n" (0) () "b\n")
+                   ("1\n2\n" "1\nb\n" (0) (0) nil)))
+    (ert-info ((format "%S to %S, %S %S" old new news olds))
+      (let* ((lines (gemini-companion-hunk-split new))
+             (part (gemini-companion-hunk-part
+                    (car (gemini-companion-hunk-compare old new)) lines
+                    (lambda (index) (memq index news))
+                    (lambda (index) (memq index olds)))))
+        (should (equal text (and part
+                                 (gemini-companion-lines-join
+                                  (gemini-companion-lines-without (list part) lines)))))))))
 
 ;;; gemini-companion-hunk-test.el ends here
