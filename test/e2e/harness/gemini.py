@@ -129,7 +129,7 @@ class Gemini:
             if text in screen:
                 self.terminal.keys("Enter")
             else:
-                self._enter(text)
+                self._enter(text, is_sent)
 
         type_until(enter, is_sent, f"{text!r} sent")
 
@@ -164,15 +164,20 @@ class Gemini:
         """
         eventually(lambda: self.ide("enable") == "Connected to", "it is connected")
 
-    def _enter(self, text: str) -> None:
-        eventually(self._takes_text, f"{self.terminal.name} takes a text")
+    def _enter(self, text: str, is_sent: Callable[[], object] = lambda: False) -> None:
+        """Type ``text`` and Enter, unless it is sent meanwhile: /quit ends the CLI."""
+        takes = f"{self.terminal.name} takes a text"
+        eventually(lambda: is_sent() or self._takes_text(), takes)
+        if is_sent():
+            return
         self._typed.append(text)
 
         def put() -> None:
             self.terminal.keys(*["BSpace"] * len(text))  # of a part that was taken
             self.terminal.text(text)
 
-        type_until(put, lambda: self._is_typed(text), f"{text!r} typed")
+        is_typed = f"{text!r} typed"
+        type_until(put, lambda: is_sent() or self._is_typed(text), is_typed)
         pause_before_enter()
         self.terminal.keys("Enter")
 
