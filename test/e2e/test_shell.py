@@ -220,7 +220,6 @@ def test_qwen_code(world: World) -> None:
     repository(world)
     cli = world.qwen(tools={"approvalMode": "yolo"})
     stays_connected(emacs, cli)
-    cli.mark = "[*>]"
     world.row = "Qwen Code: waits before a command, reports its failure"
     runs(world, cli, shell_of_gemini(COMMAND))
     is_recorded_and_undone(world, emacs)
@@ -302,7 +301,7 @@ def test_tool_of_an_mcp_server(world: World, client: str) -> None:
     else:
         cli = world.qwen(tools={"approvalMode": "yolo"}, mcpServers=servers)
         stays_connected(emacs, cli)
-        cli.mark, name = "[*>]", "mcp__w__put"
+        name = "mcp__w__put"
     cli.is_free(call(name))
     eventually(lambda: edits(emacs) == [f"b.txt: {name}"], "it is recorded")
     undo_all(emacs)

@@ -45,6 +45,9 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
 
 
 class Qwen(Gemini):
+    # In the mode yolo it is a star.
+    mark = "[*>]"
+
     def wait_until_connected(self) -> None:
         """Wait until it takes prompts and has connected.
 
