@@ -290,12 +290,14 @@ files that are not recorded, relative to the root."
 (defun gemini-companion-shell--unrecorded (facts count lost)
   "Return which writes are not recorded, or nil.
 For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
-  (pcase-let (((map (:count written) (:by_git by-git)) facts)
+  (pcase-let (((map (:count written) (:by_git by-git) :unseen) facts)
               (problem (gemini-companion-shell--new-problem facts)))
     (cond (problem
            (format "what it wrote is not recorded: %s" problem))
           ((< count written)
            (format "%d files written, too many to record" written))
+          ((< 0 unseen)
+           (format "%d files not recorded, as Emacs was busy" unseen))
           (lost
            (format "not recorded, as saved or committed meanwhile: %s"
                    (string-join lost ", ")))

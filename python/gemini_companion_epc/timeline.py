@@ -40,7 +40,7 @@ MOST_NAMES = 5_000
 LONGEST_NAME = 500
 """Maximum number of characters of a command, as Emacs shows it."""
 _MOST_LATE = 2
-_LARGE = "the project is large"
+_SLOW = "the snapshot took too long"
 
 
 @dataclass(eq=False)
@@ -181,7 +181,8 @@ class Timeline:
             elif tree.last:
                 tree.late = 0
             left_out = tree.last and tree.store and tree.store.left_out
-            if calls and (changes or by_git or tree.problem or left_out):
+            is_incomplete = tree.problem or left_out or tree.unseen
+            if calls and (changes or by_git or is_incomplete):
                 await self._report(tree, calls, step, before, changes, by_git)
             self._beginning.discard(step)
             is_open = any(each.running for each in self._trees.values())
@@ -196,7 +197,7 @@ class Timeline:
         """
         is_off = tree.late >= _MOST_LATE and step.called is not None
         if tree.git_problem or is_off:
-            tree.problem = tree.git_problem or _LARGE
+            tree.problem = tree.git_problem or _SLOW
             return [], 0
         before, head, unseen = tree.last, tree.head, tree.unseen
         tree.last, tree.problem = "", ""
@@ -214,7 +215,7 @@ class Timeline:
             tree.last = await _in_thread(tree.store.take, shared)
             if not before:
                 if tree.running:
-                    tree.problem = _LARGE if tree.late else "no snapshot before it"
+                    tree.problem = _SLOW if tree.late else "no snapshot before it"
                 return [], 0
             changes = await _in_thread(tree.store.changes, before, tree.last)
             moved = await _in_thread(tree.store.moved, head, tree.head)
@@ -303,6 +304,7 @@ class Timeline:
             "by_git": by_git,
             "problem": tree.problem,
             "count": len(changes),
+            "unseen": len(tree.unseen),
         }
         rows: list[list[object]] = []
         if tree.store is not None:

@@ -31,11 +31,15 @@ OTHER = {"client": "qwen", "pids": [os.getppid()]}
 
 
 class Emacs(StubEmacs):
-    """An Emacs that excludes the files in `hidden`, and reads what was written."""
+    """An Emacs that excludes the files in `hidden`, and reads what was written.
+
+    It has no time to answer about those in `unseen`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.hidden: set[str] = set()
+        self.unseen: set[str] = set()
         self.wrote: list[Facts] = []
         self.open: list[bool] = []
         self.committed: list[tuple[str, str]] = []
@@ -47,10 +51,10 @@ class Emacs(StubEmacs):
         given = json.loads(parts[0] or "null")
         if kind == "shared":
             names = [os.path.basename(path) for path in given]
-            is_hidden = [name in self.hidden for name in names]
+            seen = [i for i, name in enumerate(names) if name not in self.unseen]
             return {
-                "shared": [i for i, hidden in enumerate(is_hidden) if not hidden],
-                "hidden": [i for i, hidden in enumerate(is_hidden) if hidden],
+                "shared": [i for i in seen if names[i] not in self.hidden],
+                "hidden": [i for i in seen if names[i] in self.hidden],
             }
         if kind == "committed":
             self.committed.append((facts["base"], facts["commit"]))
@@ -317,7 +321,25 @@ async def test_cli_does_not_wait_for_a_slow_snapshot(
     released.set()
     await scene.idle()
     # The first snapshot was late, so nobody knows what was there before.
-    assert scene.emacs.wrote[-1]["problem"] == "the project is large"
+    assert scene.emacs.wrote[-1]["problem"] == "the snapshot took too long"
+
+
+async def test_files_that_a_busy_emacs_has_not_checked_are_counted(
+    scene: Scene,
+) -> None:
+    await scene.begin("make")
+    scene.emacs.unseen = {"b"}
+    scene.write(a="2", b="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+    assert scene.emacs.wrote[-1]["unseen"] == 1
+    # They are not taken for what the next command writes.
+    scene.emacs.unseen = set()
+    await scene.begin("make")
+    scene.write(a="3")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"2", b"3")})
+    assert scene.emacs.wrote[-1]["unseen"] == 0
 
 
 async def test_snapshots_are_deleted_when_other_files_are_excluded(

@@ -111,7 +111,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
     (gemini-companion-shell-wrote
      session
      `(,@facts :root ,default-directory :command "make" :problem ""
-               :count ,(length changes) :by_git 0)
+               :count ,(length changes) :by_git 0 :unseen 0)
      (vconcat changes)
      (lambda (_) (setq done t)))
     (gemini-companion-test-eventually done)))
@@ -191,23 +191,24 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
 (ert-deftest gemini-companion-shell-what-is-not-recorded-is-said ()
   (cl-flet ((said (&rest facts)
               (gemini-companion-shell--unrecorded
-               `(,@facts :root "/p" :problem "" :count 0 :by_git 0) 0 nil))
+               `(,@facts :root "/p" :problem "" :count 0 :by_git 0 :unseen 0) 0 nil))
             (findings ()
               (gemini-companion-part-findings 'shell "/p")))
     (should-not (said))
-    (should (equal "what it wrote is not recorded: the project is large"
-                   (said :problem "the project is large")))
+    (should (equal "what it wrote is not recorded: the snapshot took too long"
+                   (said :problem "the snapshot took too long")))
     ;; It is said once, and stays in the status until a snapshot is taken.
-    (should-not (said :problem "the project is large"))
-    (should (string-search "in /p is not recorded: the project is large"
+    (should-not (said :problem "the snapshot took too long"))
+    (should (string-search "in /p is not recorded: the snapshot took too long"
                            (nth 2 (car (findings)))))
     (should-not (said))
     (should-not (findings))
     (should (equal "300 files written, too many to record" (said :count 300)))
-    (should (equal "20 files changed by git to another commit" (said :by_git 20))))
+    (should (equal "20 files changed by git to another commit" (said :by_git 20)))
+    (should (equal "7 files not recorded, as Emacs was busy" (said :unseen 7))))
   (should (equal "not recorded, as saved or committed meanwhile: a.png"
                  (gemini-companion-shell--unrecorded
-                  '(:problem "" :count 1 :by_git 0) 1 '("a.png")))))
+                  '(:problem "" :count 1 :by_git 0 :unseen 0) 1 '("a.png")))))
 
 (provide 'gemini-companion-shell-test)
 ;;; gemini-companion-shell-test.el ends here
