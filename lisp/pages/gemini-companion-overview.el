@@ -1480,7 +1480,7 @@ EDIT was answered in its review, and the CLI may propose more."
   (setq gemini-companion-overview--awaited
         (list edit (selected-window) num-nonmacro-input-events))
   (setq gemini-companion-overview--unannounce
-        (gemini-companion-idle-announce "Nothing waits; q")))
+        (gemini-companion-idle-announce "Nothing waits; q leaves")))
 
 (defun gemini-companion-overview-follow (edit)
   "Go to the row of EDIT if the overview awaits it, and nothing else waits.

@@ -345,8 +345,8 @@ second and the first text, and select the part."
                      (widen)
                      (buffer-substring-no-properties beg end)))
       (overlay-put mark 'face '(gemini-companion-excluded-text shadow))
-      (overlay-put mark 'line-prefix "x")
-      (overlay-put mark 'wrap-prefix " ")
+      (overlay-put mark 'line-prefix (propertize "x " 'face 'shadow))
+      (overlay-put mark 'wrap-prefix "  ")
       ;; A hunk without lines in the proposal would be invisible there.
       (when (= beg end)
         (overlay-put mark 'before-string
