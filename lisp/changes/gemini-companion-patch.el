@@ -198,8 +198,9 @@ a CLI did.
            (when empty
              (kill-buffer buffer))
            (signal (car error) (cdr error)))))
-      (diff-mode)
+      ;; Before the mode, which otherwise has no keys such as q.
       (setq buffer-read-only t)
+      (diff-mode)
       (setq-local revert-buffer-function
                   (lambda (&rest _) (gemini-companion-patch--write compute))))
     (pop-to-buffer buffer '(nil (category . gemini-companion-patch)))))

@@ -118,9 +118,10 @@ has, such as #o100644, or 0 without a file."
         (erase-buffer)
         (insert (decode-coding-string text 'utf-8-unix)))
       (goto-char (point-min))
+      ;; Before the mode, which otherwise has no keys such as q.
+      (setq buffer-read-only t)
       (diff-mode)
-      (setq default-directory (file-name-as-directory root)
-            buffer-read-only t))
+      (setq default-directory (file-name-as-directory root)))
     (pop-to-buffer buffer '(nil (category . gemini-companion-patch)))))
 
 (defun gemini-companion-unmarked--git (unmarked arguments)

@@ -21,6 +21,7 @@
   (gemini-companion-patch of-turn)
   (with-current-buffer "*gemini patch*"
     (should (derived-mode-p 'diff-mode))
+    (should (eq 'quit-window (key-binding "q")))
     (buffer-substring-no-properties (point-min) (point-max))))
 
 (ert-deftest gemini-companion-patch-shows-all-changes-that-are-left ()

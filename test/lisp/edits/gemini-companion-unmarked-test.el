@@ -137,6 +137,7 @@
       (unwind-protect
           (progn
             (should (eq 'diff-mode major-mode))
+            (should (eq 'quit-window (key-binding "q")))
             (should (string-search "Binary files a/image and b/image differ"
                                    (buffer-string)))
             (should (string-search "\n-1\n" (buffer-string))))
