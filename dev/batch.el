@@ -49,6 +49,11 @@
                   '(native-comp-deferred-compilation comp-enable-subr-trampolines)
                 '(native-comp-jit-compilation native-comp-enable-subr-trampolines)))
   (set name nil))
+;; At the end of a keyboard macro, Emacs would ask again and again.
+(advice-add 'read-string :before
+            (lambda (prompt &rest _)
+              (when (string-prefix-p "Please answer y or n." prompt)
+                (error "No answer to: %s" prompt))))
 ;; Half of the time would be garbage collection.
 (setq gc-cons-threshold (* 64 1024 1024)
       load-prefer-newer t
