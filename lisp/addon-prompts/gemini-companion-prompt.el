@@ -863,7 +863,7 @@ have swallowed the previous mark."
 TASK then seeks the mark, or if the text is a command, the text itself."
   (pcase-let (((cl-struct gemini-companion-prompt--task text process) task))
     (gemini-companion-prompt--delete-mark task screen)
-    ;; The user has begun a text.
+    ;; Append the text to what the user has typed, on a line of its own.
     (when (and (gemini-companion-prompt--screen-before screen)
                (string-match-p "\\`[[:graph:]]" text))
       (setq text (concat "\n" text)))

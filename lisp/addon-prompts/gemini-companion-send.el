@@ -331,7 +331,7 @@ lines may come from any file."
                                      (min end (point)) t)
            (append (seq-mapcat #'gemini-companion-send--diff-files
                                (diff-hunk-file-names))
-                   ;; The names may be labels.
+                   ;; The names may be labels of diff -L; its command has the files.
                    (when (re-search-backward "^diff \\(.*\\)" nil t)
                      (gemini-companion-send--words (match-string 1)))))
          hunk-start hunk-end)))))

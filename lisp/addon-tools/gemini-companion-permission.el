@@ -79,8 +79,9 @@ OUTCOME is nil while the permission is open; `allowed', `refused', or `ended'.
 STARTED is the time at which the process of the CLI began, or nil if the
 process has exited.
 ASKED-THERE is non-nil once the title of its terminal has shown that the CLI
-asks there, and SEEN once the user has visited the terminal.  APPEARED is non-nil once the permission was displayed, and BUFFER
-is the buffer that displays it, or nil."
+asks there, and SEEN once the user has visited the terminal.
+APPEARED is non-nil once the permission was displayed, and BUFFER is the buffer
+that displays it, or nil."
   id answer input tool command arguments partial cut summary file
   directory outcome started asked-there seen appeared buffer)
 
@@ -816,7 +817,7 @@ A member of `pre-command-hook'."
     (when (and (eq (current-buffer) (window-buffer))
                (eql time gemini-companion-permission--drawn))
       (setq gemini-companion-permission--displayed time)
-      ;; The user may have skipped a part.
+      ;; Otherwise the lines between were scrolled past, and never displayed.
       (when (<= (window-start) gemini-companion-permission--shown)
         (cl-callf max gemini-companion-permission--shown (window-end))))
     (setq gemini-companion-permission--drawn nil)))

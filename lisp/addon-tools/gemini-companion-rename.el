@@ -590,7 +590,7 @@ A key that was typed once too often is no answer if there is any."
                                          unshared
                                          (gemini-companion-rename-old rename)))))))
     (if notes
-        ;; The names keep their letters.
+        ;; `capitalize' would change the names in the phrase.
         (yes-or-no-p (format "%s: %s; write anyway? "
                              (replace-regexp-in-string
                               "\\`." #'upcase

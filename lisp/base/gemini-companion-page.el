@@ -113,7 +113,7 @@ WRITE is the function that does it, by default that of the page."
   (funcall (or write gemini-companion-page--write))
   (setq gemini-companion-page--written (float-time)
         gemini-companion-page--due nil)
-  ;; Hooks that ran during the redraw need no further one.
+  ;; What hooks have requested during this redraw is drawn.
   (cancel-timer gemini-companion-page--timer))
 
 ;;;; Text

@@ -770,7 +770,7 @@ Only the beginning of a very long text is displayed."
   (string-replace "\n" "\n     " (truncate-string-to-width text 4000 nil nil t)))
 
 (defun gemini-companion-comment--hide (comment)
-  "Hide COMMENT in its buffer."
+  "Delete the overlay of COMMENT, and record its line and the lines around it."
   (when-let* ((overlay (gemini-companion-comment-overlay comment)))
     (when (overlay-buffer overlay)
       (with-current-buffer (overlay-buffer overlay)
@@ -1030,7 +1030,7 @@ Emacs still asks about comments that no CLI has received."
                       gemini-companion-comment--all)
       (gemini-companion-comment--add
        (let ((comment (apply #'gemini-companion-comment--make slots)))
-         ;; What was saved are the facts of the session.
+         ;; A session does not outlive Emacs: its facts were saved.
          (when-let* ((facts (gemini-companion-comment-session comment)))
            (setf (gemini-companion-comment-session comment)
                  (gemini-companion-session-from-facts facts)))

@@ -439,7 +439,7 @@ Drop it if its file is not shared."
           (setq entry (gemini-companion-saved--entry
                        :key part :root root :record t))
           (push entry gemini-companion-saved--entries))
-        ;; What is not restored yet is not known to PART.
+        ;; Before it is restored, PART would return nothing for it.
         (when (and (gemini-companion-saved--entry-record entry)
                    (not (equal state (gemini-companion-saved--entry-state entry))))
           (setf (gemini-companion-saved--entry-state entry) state)

@@ -83,7 +83,7 @@
   (gemini-companion-client-reviews-in-terminal-p t)
   (gemini-companion-client-permission-hook
    '(PermissionRequest
-     ;; The excluded tools have reviews.
+     ;; The edits of these tools are reviewed, so they need no permission.
      . "^(?!(edit|write_file|notebook_edit)$)")))
 
 (cl-defmethod gemini-companion-client-answers-text ((_client (eql 'qwen)) answers)

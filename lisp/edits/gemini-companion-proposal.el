@@ -88,7 +88,7 @@ in the terminal of the CLI."
     (gemini-companion-edit-add edit)
     (when (condition-case nil
               (gemini-companion-file-state-undoes-p edit proposal)
-            ;; Then the user is asked.
+            ;; It may undo an edit of the user, so accepting it asks.
             (gemini-companion-text-not-compared t))
       (gemini-companion-edit-add-remark edit 'undoes))
     ;; Views appear later: the server is waiting for the value of this function.

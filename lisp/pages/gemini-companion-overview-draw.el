@@ -607,7 +607,7 @@ omitted."
      ((and words (null (seq-difference words '("undone" "gone"))))
       (gemini-companion-overview-draw--shadow "undone"))
      ((not (eq 'marks gemini-companion-after-write)) "")
-     ;; Nobody has reviewed that.
+     ;; Conspicuous: its hunks are unknown, so nobody can have reviewed them.
      ((member "not recorded" words)
       (propertize "not recorded" 'face 'gemini-companion-file-remark))
      ((member "not marked" words)

@@ -345,7 +345,7 @@ They are as for `gemini-companion-page-replace-sections'."
                (remhash key gemini-companion-overview-page-shown))
              (if state
                  (section (list 'row key) (list fold width edge state) heading)
-               ;; The same text is left as it is.
+               ;; Without a state, a row is drawn again only if its text differs.
                (let ((text (funcall heading)))
                  (section (list 'row key) (cons edge (substring-no-properties text))
                           (lambda () text))))

@@ -944,7 +944,7 @@ EDITS were answered by VERB, \"Accept\" or \"Reject\"."
   (gemini-companion-decision-sent
    (format "%s of %s" (if (equal verb "Accept") "acceptance" "rejection")
            (gemini-companion-edit-hunks-files edits)))
-  ;; The answers to what it awaits are no other use.
+  ;; An answer, unlike another command, lets the overview quit when the turn ends.
   (pcase gemini-companion-overview--awaited
     (`(,_ ,window ,(pred identity))
      (setq gemini-companion-overview--awaited
@@ -1222,7 +1222,7 @@ to its first proposal; or to the file, in another window, at the line at point."
   (if (gemini-companion-edit-written-p (gemini-companion-overview-row-edit row))
       (gemini-companion-overview--line row)
     (or (get-text-property (point) 'gemini-companion-old)
-        ;; An added line is not in the file.
+        ;; The file before has no added line, so go to the beginning of its hunk.
         (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
           (1+ (gemini-companion-hunk-old hunk))))))
 
@@ -1416,7 +1416,7 @@ This is a function of `context-menu-functions'."
 (defun gemini-companion-overview--show ()
   "Draw and display the overview, and select it."
   (let ((guarded (gemini-companion-walk-on-p)))
-    ;; Its keys have other meanings here.
+    ;; Letters such as k act on rows here, not on the change of the walk.
     (gemini-companion-walk-end)
     (pop-to-buffer (gemini-companion-overview--prepare)
                    '((display-buffer-reuse-window

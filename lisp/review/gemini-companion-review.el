@@ -214,7 +214,7 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
     ('file-changed (gemini-companion-view-compare view))
     ('select (setf (gemini-companion-view-requested view) t)
              (gemini-companion-review--select view)
-             ;; Its letters are keys now.
+             ;; Letters answer from now on, so draw its keys again.
              (gemini-companion-view-mark view nil)
              (force-mode-line-update t))
     ('toggled (gemini-companion-view-mark view t))
@@ -332,7 +332,7 @@ If that fails, restore the windows, and signal the error again."
      (signal (car problem) (cdr problem))))
   (gemini-companion-windows-forget-screen)
   (gemini-companion-edit-set-view (gemini-companion-view-edit view) view)
-  ;; Which of its keys answer is known now.
+  ;; Draw its keys: letters answer only if the user has asked for it.
   (gemini-companion-view-mark view nil))
 
 (defun gemini-companion-review--select (view)

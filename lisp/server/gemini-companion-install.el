@@ -271,7 +271,7 @@ installation is in progress."
            :directory directory
            :ways (gemini-companion-install--ways directory)
            :end end)))
-  ;; The mode line shows that.
+  ;; The mode line shows that the installation runs.
   (gemini-companion-part-update-lighter)
   (gemini-companion-install--try gemini-companion-install--job))
 

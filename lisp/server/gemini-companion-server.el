@@ -11,8 +11,7 @@
 ;; just before the previous process ends, so that requests of CLIs wait meanwhile.
 ;; This file does not know the meaning of the calls; values are plain strings, numbers
 ;; and plists.  Each call is recorded in the event log.  EPC is loaded when the first
-;; process has printed its port, because loading takes a while.  Nothing here waits for
-;; a process.
+;; process has printed its port, because loading takes a while.
 ;;
 ;; Nothing here waits for a process.
 

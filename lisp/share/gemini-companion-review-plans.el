@@ -36,7 +36,7 @@ Takes effect at the next plan."
 (defun gemini-companion-review-plans-file-p (file &optional _session)
   "Return non-nil if FILE, an absolute name, is for the plan of a CLI.
 It may also be called as a function of `gemini-companion-review-rules'."
-  ;; Header lines ask for this.
+  ;; The cheap test comes first: header lines call this at each redisplay.
   (when (string-match-p "/plans/[^/]+\\.md\\'" file)
     (seq-some (lambda (client)
                 (let ((globs (gemini-companion-client-plan-files client)))
