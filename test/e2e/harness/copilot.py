@@ -56,3 +56,11 @@ class Copilot(Gemini):
         """
         self.terminal.wait_for(self.placeholder)
         self.terminal.wait_for_match(r"(?m) @\S+$")
+
+    def _is_clear(self) -> bool:
+        """Return whether the new conversation also has the server in Emacs.
+
+        The CLI cancels a turn that begins before.
+        """
+        is_clear = super()._is_clear()
+        return is_clear and "MCP Servers reloaded: 1 server" in self.screen()
