@@ -45,10 +45,11 @@ if its directory is a workspace root, not below one.")
    ;; A prompt ends each question that is still open.
    '((preToolUse . "ask_user|exit_plan_mode")
      (postToolUse . "ask_user|exit_plan_mode")
-     (userPromptSubmitted)))
+     (userPromptSubmitted)
+     (agentStop)))
   (gemini-companion-client-prompt-event 'userPromptSubmitted)
   (gemini-companion-client-call-hooks
-   '((preToolUse postToolUse) . "bash|powershell|.+-.+")))
+   '((preToolUse postToolUse postToolUseFailure) . "bash|powershell|.+-.+")))
 
 ;;;; Conversations
 

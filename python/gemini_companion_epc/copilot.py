@@ -263,7 +263,7 @@ def _choices_in(arguments: Facts) -> list[Choice]:
 class CopilotHooks(Hooks):
     """The events of Copilot CLI for which it is linked.
 
-    These are notifications, prompts, and events before and after two tools.
+    These are notifications, prompts, ends of turns, and events before and after tools.
     """
 
     INQUIRY, PLAN = "ask_user", "exit_plan_mode"
@@ -280,12 +280,16 @@ class CopilotHooks(Hooks):
         return string(event, "cwd")
 
     def read(self, event: Facts) -> Turn | Edited | None:
-        # Copilot CLI sends no event at the end of a turn, which would end a question.
-        return None
+        if "prompt" in event:
+            return Turn("prompt", str(event["prompt"]))
+        return Turn("end") if "stopReason" in event else None
 
     def has_ended(self, event: Facts) -> bool:
-        # A prompt is submitted only when no question is open.
-        return "toolResult" in event or "prompt" in event
+        # A prompt is submitted, and a turn ends, only when no question is open.
+        return any(name in event for name in (*self.RESULTS, "prompt", "stopReason"))
+
+    RESULTS = "toolResult", "error"
+    """What an event after a tool has, or one after its failure."""
 
     # The tools that write what a review has shown, and those that write nothing.
     REPORTING = "create", "edit", "apply_patch"
@@ -298,7 +302,8 @@ class CopilotHooks(Hooks):
         key = call_key(event.get("sessionId"), tool, arguments)
         name = str(field_of(arguments, "command") or tool)
         is_background = field_of(arguments, "mode") == "async"
-        return Called("toolResult" in event, key, name, is_background)
+        has_ended = any(result in event for result in self.RESULTS)
+        return Called(has_ended, key, name, is_background)
 
     def _question_of_tool(self, event: Facts) -> Question | None:
         """Return the question or the plan in ``event``, sent before a tool, or None."""

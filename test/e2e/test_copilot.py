@@ -236,7 +236,7 @@ def test_two_copilots_and_a_gemini_have_their_own_reviews_until_the_mode_ends(
     world: World,
 ) -> None:
     _, emacs, reviews, one = pair(world)
-    two, gemini = world.copilot("second"), world.gemini()
+    two, gemini = world.copilot(name="second"), world.gemini()
     emacs.becomes(SESSIONS, 3)
     files = [world.file(f"{name}.txt", "one\n") for name in "abc"]
     reviews.proposed(one, files[0], replace(files[0], "one", "uno"), say("one done"))

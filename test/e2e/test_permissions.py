@@ -153,12 +153,12 @@ def link_copilot(world: World, emacs: Emacs) -> None:
     emacs.says("Linked Copilot CLI")
 
 
-def linked_copilot(world: World) -> tuple[Emacs, Copilot]:
+def linked_copilot(world: World, *options: str) -> tuple[Emacs, Copilot]:
     """Return an Emacs that visits a.txt, and a connected Copilot CLI that it links."""
     copilot.configure(world.scratch)
     emacs = world.emacs(world.file("a.txt", "a\n"))
     link_copilot(world, emacs)
-    cli = world.copilot()
+    cli = world.copilot(*options)
     emacs.becomes("(length (gemini-companion-sessions))", 1)
     return emacs, cli
 

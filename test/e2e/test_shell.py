@@ -24,7 +24,7 @@ from harness.world import World
 from test_rules import begin_yolo, linked
 from test_tools import link
 
-from test_permissions import linked_copilot
+from test_permissions import link_copilot, linked_copilot
 
 differs = pytest.mark.differs("keys of the overview")
 
@@ -94,8 +94,8 @@ def undo_all(emacs: Emacs) -> None:
     )
 
 
-def runs(world: World, cli: Gemini, command: Part, answer: str = "") -> None:
-    """Let ``cli`` run ``command``, and ``answer`` its question.
+def runs(world: World, cli: Gemini, command: Part) -> None:
+    """Let ``cli`` run ``command``.
 
     Another program writes before that: what it has written is there again after an undo
     only if the CLI has waited for the snapshot before the command.
@@ -105,9 +105,6 @@ def runs(world: World, cli: Gemini, command: Part, answer: str = "") -> None:
     cli.prompt()
     (world.project / "c.txt").write_bytes(LATER)
     cli.model.answers.set()
-    if answer:
-        cli.wait_for(cli.question)
-        cli.answer(answer)
     cli.wait_for("shell done")
 
 
@@ -182,6 +179,16 @@ def background_is_recorded(
     eventually(lambda: f"late.txt: {command}" in edits(emacs), "it is recorded")
 
 
+def agent_is_recorded(
+    world: World, emacs: Emacs, cli: Gemini, agent: Part, shell: Callable[..., Part]
+) -> None:
+    """Let ``cli`` call an ``agent`` of its own, which runs a command."""
+    command = "echo agent >agent.txt"
+    cli.model.script(agent, shell(command), say("agent done"))
+    cli.prompt()
+    eventually(lambda: f"agent.txt: {command}" in edits(emacs), "it is recorded")
+
+
 def shell_of_gemini(command: str, is_background: bool = False) -> Part:
     return call(
         "run_shell_command",
@@ -204,11 +211,8 @@ def test_gemini_cli(world: World) -> None:
     world.row = "Gemini CLI: Escape while a command runs"
     interrupted_is_recorded(world, emacs, cli, shell_of_gemini)
     world.row = "Gemini CLI: command of a sub-agent"
-    command = "echo agent >agent.txt"
     agent = call("invoke_agent", agent_name="generalist", prompt="Do it")
-    cli.model.script(agent, shell_of_gemini(command), say("agent done"))
-    cli.prompt()
-    eventually(lambda: f"agent.txt: {command}" in edits(emacs), "it is recorded")
+    agent_is_recorded(world, emacs, cli, agent, shell_of_gemini)
 
 
 @pytest.mark.contract("Qwen Code: what shell commands write")
@@ -227,6 +231,15 @@ def test_qwen_code(world: World) -> None:
     background_is_recorded(world, emacs, cli, shell_of_gemini)
     world.row = "Qwen Code: Escape while a command runs"
     interrupted_is_recorded(world, emacs, cli, shell_of_gemini)
+    world.row = "Qwen Code: command of a sub-agent"
+    agent = call(
+        "agent",
+        subagent_type="general-purpose",
+        description="Do it",
+        prompt="Do it",
+        run_in_background=False,
+    )
+    agent_is_recorded(world, emacs, cli, agent, shell_of_gemini)
 
 
 @pytest.mark.contract("Pi: what shell commands write")
@@ -249,11 +262,30 @@ def test_pi(world: World) -> None:
 
 @pytest.mark.contract("Copilot CLI: what shell commands write")
 def test_copilot_cli(world: World) -> None:
-    emacs, cli = linked_copilot(world)
+    emacs, cli = linked_copilot(world, "--allow-all-tools")
     repository(world)
+
+    def shell(command: str, is_background: bool = False) -> Part:
+        mode = "async" if is_background else "sync"
+        return call("bash", command=command, description="Do it", mode=mode)
+
     world.row = "Copilot CLI: waits before a command, reports its failure"
-    runs(world, cli, call("bash", command=COMMAND, description="Do it"), answer="Yes")
+    runs(world, cli, shell(COMMAND))
     is_recorded_and_undone(world, emacs)
+    world.row = "Copilot CLI: command in the background"
+    background_is_recorded(world, emacs, cli, shell)
+    world.row = "Copilot CLI: Escape while a command runs"
+    interrupted_is_recorded(world, emacs, cli, shell)
+    world.row = "Copilot CLI: command of a sub-agent"
+    agent = call(
+        "task",
+        agent_type="general-purpose",
+        name="it",
+        description="Do it",
+        prompt="Do it",
+        mode="sync",
+    )
+    agent_is_recorded(world, emacs, cli, agent, shell)
 
 
 # A server with one tool, which writes a file.
@@ -282,12 +314,13 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("client", ["gemini", "qwen"])
-@pytest.mark.contract("Gemini CLI, Qwen Code: what tools of MCP servers write")
+@pytest.mark.parametrize("client", ["gemini", "qwen", "copilot"])
+@pytest.mark.contract("What tools of MCP servers write")
 def test_tool_of_an_mcp_server(world: World, client: str) -> None:
+    world.row = f"{client}: what tools of MCP servers write"
     (world.scratch.home / ".qwen").mkdir(exist_ok=True)
     emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs)
+    (link_copilot if client == "copilot" else link)(world, emacs)
     repository(world)
     script = world.scratch.root / "server.py"
     script.write_text(MCP_SERVER)
@@ -298,6 +331,11 @@ def test_tool_of_an_mcp_server(world: World, client: str) -> None:
         gemini.configure(world.scratch, mcpServers=servers)
         cli, name = world.gemini(), "mcp_w_put"
         begin_yolo(cli)
+    elif client == "copilot":
+        servers["w"] |= {"type": "local", "tools": ["*"]}
+        file = world.scratch.home / ".copilot" / "mcp-config.json"
+        file.write_text(json.dumps({"mcpServers": servers}))
+        cli, name = world.copilot("--allow-all-tools"), "w-put"
     else:
         cli = world.qwen(tools={"approvalMode": "yolo"}, mcpServers=servers)
         stays_connected(emacs, cli)

@@ -47,7 +47,7 @@ def replace(path: object, old: str, new: str) -> Part:
     )
 
 
-def call(name: str, **arguments: Any) -> Part:
+def call(name: str, /, **arguments: Any) -> Part:
     return {"functionCall": {"name": name, "args": arguments}}
 
 

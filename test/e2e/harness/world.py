@@ -88,9 +88,9 @@ class World:
         qwen.configure(self.scratch, **settings)
         return self._start(qwen, Qwen, name, directory)
 
-    def copilot(self, name: str = "copilot") -> Copilot:
+    def copilot(self, *options: str, name: str = "copilot") -> Copilot:
         copilot.configure(self.scratch)
-        return self._start(copilot, Copilot, name)
+        return self._start(copilot, Copilot, name, options=options)
 
     def pi(
         self, name: str = "pi", connects: bool = True, is_extended: bool = True
@@ -121,6 +121,7 @@ class World:
         name: str,
         directory: Path | None = None,
         connects: bool = True,
+        options: tuple[str, ...] = (),
     ) -> Cli:
         model = self.model()
         program = module.script(self.tools, self.scratch, model, name)
@@ -132,7 +133,7 @@ class World:
         # two seconds of a processor, and nothing here depends on it.
         environment = {**gemini.in_container(), "QWEN_CODE_NO_RELAUNCH": "1"}
         terminal = self.tmux.start(
-            name, [str(program)], place, environment, gemini.SIZE
+            name, [str(program), *options], place, environment, gemini.SIZE
         )
         cli = kind(terminal, model)
         if connects:

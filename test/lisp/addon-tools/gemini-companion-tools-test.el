@@ -100,9 +100,11 @@ quit, whether to unlink them by t or nil."
       (let ((hooks (gemini-companion-client-settings-get
                     (expand-file-name ".copilot/hooks/gemini-companion.json")
                     '("hooks"))))
-        (should (equal '(("notification" nil)
+        (should (equal '(("agentStop" nil)
+                         ("notification" nil)
                          ("postToolUse" "ask_user|exit_plan_mode"
                           "bash|powershell|.+-.+")
+                         ("postToolUseFailure" "bash|powershell|.+-.+")
                          ("preToolUse" "ask_user|exit_plan_mode" "bash|powershell|.+-.+")
                          ("userPromptSubmitted" nil))
                        (gemini-companion-tools-test-sorted
