@@ -229,8 +229,11 @@ value of `:on'.")
 
 (defun gemini-companion-commands-in (context)
   "Return the rows of `gemini-companion-commands' that apply in CONTEXT."
-  (seq-filter (lambda (row) (memq context (nth 3 row)))
-              (seq-mapcat #'cdr gemini-companion-commands)))
+  ;; Header lines ask for it after each key.
+  (cl-loop for (_ . rows) in gemini-companion-commands
+           nconc (cl-loop for row in rows
+                          when (memq context (nth 3 row))
+                          collect row)))
 
 (defun gemini-companion-commands-bind (map context &optional binding)
   "Bind the keys of CONTEXT in MAP to their commands, and return MAP.

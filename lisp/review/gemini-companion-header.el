@@ -35,16 +35,20 @@ Then a key is bound to its command, even if it is to be ignored now.")
 
 (defun gemini-companion-header-shortest-key (command &optional context)
   "Return the shortest key of COMMAND that works in this buffer, or nil.
-It is the key in CONTEXT, by default `view', or else another one.  For
-CONTEXT, see `gemini-companion-commands'."
+It is the key in CONTEXT, by default `view', or else another one; but not one
+of the global map.  For CONTEXT, see `gemini-companion-commands'."
   (let (;; Include the keys that a new review ignores for a moment.
         (gemini-companion-header-listing-keys t)
         (key (car (cl-find command (gemini-companion-commands-in (or context 'view))
                            :key #'cadr))))
     (if (eq command (key-binding (kbd key)))
         (propertize key 'face 'bold)
-      (when (where-is-internal command nil t)
-        (substitute-command-keys (format "\\[%s]" command))))))
+      ;; Searching the global map for each header line would take most of its time, and
+      ;; make 120 kB of garbage.
+      (when-let* ((keys (where-is-internal
+                         command
+                         (remq (current-global-map) (current-active-maps)) t)))
+        (propertize (key-description keys) 'face 'bold)))))
 
 (defun gemini-companion-header-set ()
   "Set the header line of the current buffer, one of a review."
