@@ -117,6 +117,38 @@ FILE is a true name, or nil.  Search no other buffer, and follow no links."
             ;; Emacs applies `directory-abbrev-alist' to true names of buffers.
             (if copy file (expand-file-name (abbreviate-file-name file))))))))
 
+(defvar gemini-companion-names--visited nil
+  "Table of what identifies the visited files, or nil.
+See `gemini-companion-names-search-once'.")
+
+(defmacro gemini-companion-names-search-once (&rest body)
+  "Evaluate BODY, which must not visit or rename files, and return its value.
+Meanwhile `gemini-companion-names-buffer' does not pass through all buffers for
+each file that no buffer visits; in Emacs 28, that takes 3 ms for 1,000 buffers."
+  (declare (indent 0) (debug t))
+  `(let ((gemini-companion-names--visited
+          (or gemini-companion-names--visited
+              (gemini-companion-names--identify-visited))))
+     ,@body))
+
+(defun gemini-companion-names--identify-visited ()
+  "Return a table of the names, true names and numbers of all visited files."
+  (let ((table (make-hash-table :test 'equal)))
+    (dolist (buffer (buffer-list) table)
+      (when-let* ((name (buffer-file-name buffer)))
+        (puthash name t table)
+        (puthash (buffer-local-value 'buffer-file-truename buffer) t table)
+        (puthash (buffer-local-value 'buffer-file-number buffer) t table)))))
+
+(defun gemini-companion-names--maybe-visited-p (file)
+  "Return nil if it is known that no buffer visits FILE."
+  (or (null gemini-companion-names--visited)
+      (let ((true-name (abbreviate-file-name (file-truename file))))
+        (seq-some (lambda (key) (gethash key gemini-companion-names--visited))
+                  (list (expand-file-name file)
+                        true-name
+                        (nthcdr 10 (file-attributes true-name)))))))
+
 (defun gemini-companion-names-buffer (file)
   "Return the buffer that visits FILE, or the original of the copy FILE, or nil."
   (if (gemini-companion-names-of-copy file)
@@ -124,7 +156,9 @@ FILE is a true name, or nil.  Search no other buffer, and follow no links."
                :key #'gemini-companion-names-copy-of-buffer :test #'equal)
     (let ((file-name-handler-alist nil))
       ;; The links of FILE may be a loop.
-      (ignore-errors (find-buffer-visiting file)))))
+      (ignore-errors
+        (and (gemini-companion-names--maybe-visited-p file)
+             (find-buffer-visiting file))))))
 
 ;;;; For the user
 

@@ -212,19 +212,24 @@ focus, or end of a turn tries again."
   (gemini-companion-log-guarded "Recording an edit"
     (gemini-companion-garbage-later
       (while gemini-companion-changes--unrecorded
-        (let ((edit (car gemini-companion-changes--unrecorded))
-              (again nil))
-          (unwind-protect
-              (condition-case err
-                  (gemini-companion-changes--record edit)
-                (gemini-companion-text-not-compared
-                 (setq again t)
-                 (signal (car err) (cdr err))))
-            (unless again
-              (pop gemini-companion-changes--unrecorded)))
-          (when-let* ((record (gemini-companion-changes--find edit))
-                      ((not (gemini-companion-changes--before-revert-p record))))
-            (gemini-companion-changes-update record)))))))
+        (gemini-companion-names-search-once
+          (gemini-companion-changes--record-first))))))
+
+(defun gemini-companion-changes--record-first ()
+  "Record the first write that is not recorded yet, and update its changes."
+  (let ((edit (car gemini-companion-changes--unrecorded))
+        (again nil))
+    (unwind-protect
+        (condition-case err
+            (gemini-companion-changes--record edit)
+          (gemini-companion-text-not-compared
+           (setq again t)
+           (signal (car err) (cdr err))))
+      (unless again
+        (pop gemini-companion-changes--unrecorded)))
+    (when-let* ((record (gemini-companion-changes--find edit))
+                ((not (gemini-companion-changes--before-revert-p record))))
+      (gemini-companion-changes-update record))))
 
 (defun gemini-companion-changes--before-revert-p (record)
   "Return non-nil if the buffer of RECORD's file will be reverted.
@@ -1127,11 +1132,13 @@ Revert its buffer; if the buffer has unsaved text, report once how to merge it."
   "Compare each file that a buffer visits, or that has changes to review."
   (when gemini-companion-changes--unrecorded
     (gemini-companion-changes--record-all))
-  (dolist (record gemini-companion-changes--files)
-    (when (or (gemini-companion-changes-file-unreviewed record)
-              (gemini-companion-changes-buffer record))
-      (gemini-companion-log-guarded "Comparing a file"
-        (gemini-companion-changes--compare record)))))
+  (dolist (record (gemini-companion-names-search-once
+                    (seq-filter (lambda (record)
+                                  (or (gemini-companion-changes-file-unreviewed record)
+                                      (gemini-companion-changes-buffer record)))
+                                gemini-companion-changes--files)))
+    (gemini-companion-log-guarded "Comparing a file"
+      (gemini-companion-changes--compare record))))
 
 (defun gemini-companion-changes--compare-buffer (buffer)
   "Compare the file of BUFFER, which may have been killed."

@@ -16,7 +16,9 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-names)
 (require 'gemini-companion-overview-draw)
 (require 'gemini-companion-overview-row)
 (require 'gemini-companion-page)
@@ -244,9 +246,15 @@ The user has not chosen that, so they may be folded again by themselves."
   "Draw the rows that differ; keep point, windows and folds.
 If FRESH is non-nil, draw all rows, and fold as by default those in which point
 is not, unless the user has chosen otherwise."
-  (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
-         (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
-         (points (gemini-companion-overview-page--points))
+  (gemini-companion-names-search-once
+    ;; Drawing 400 changes, Emacs would collect garbage for most of the time.
+    (gemini-companion-garbage-later
+      (gemini-companion-overview-page--write fresh))))
+
+(defun gemini-companion-overview-page--write (fresh)
+  "Draw the rows that differ.
+For FRESH, see `gemini-companion-overview-page-write'."
+  (let* ((points (gemini-companion-overview-page--points))
          (here (or gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
          (keys (unless gemini-companion-overview-page-going-to (cdr (assq nil points))))
          (turn (and here (gemini-companion-overview-row-turn here)))

@@ -39,4 +39,33 @@
             (kill-buffer)))
       (delete-file file))))
 
+(ert-deftest gemini-companion-names-of-buffers-are-searched-once ()
+  (let* ((directory (file-name-as-directory
+                     (file-truename (make-temp-file "names-" t))))
+         (default-directory directory)
+         (names (mapcar #'expand-file-name
+                        '("visited" "link" "dir/visited" "hard" "other" "none")))
+         (find (symbol-function 'find-buffer-visiting))
+         (searches 0))
+    (write-region "" nil "visited")
+    (write-region "" nil "other")
+    (make-symbolic-link "visited" "link")
+    (make-symbolic-link "." "dir")
+    (add-name-to-file "visited" "hard")
+    (with-current-buffer (find-file-noselect "visited")
+      (unwind-protect
+          (cl-letf (((symbol-function 'find-buffer-visiting)
+                     (lambda (name) (cl-incf searches) (funcall find name))))
+            (let ((found (mapcar #'gemini-companion-names-buffer names)))
+              (should (equal (list (current-buffer) (current-buffer)
+                                   (current-buffer) (current-buffer) nil nil)
+                             found))
+              (should (= 6 searches))
+              (gemini-companion-names-search-once
+                (should (equal found (mapcar #'gemini-companion-names-buffer names))))
+              ;; Those of the four names of the visited file find it.
+              (should (= 10 searches))))
+        (kill-buffer)
+        (delete-directory directory t)))))
+
 ;;; gemini-companion-names-test.el ends here

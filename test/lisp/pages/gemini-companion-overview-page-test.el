@@ -166,6 +166,17 @@
         (dolist (line (prefixes))
           (should (= 9 (string-match-p "[-+]" line))))))))
 
+(ert-deftest gemini-companion-overview-page-searches-no-buffers-for-a-row ()
+  (gemini-companion-overview-test-with-turn
+    (dolist (name '("a" "b"))
+      (when-let* ((buffer (get-file-buffer name)))
+        (kill-buffer buffer)))
+    (let ((searches 0))
+      (cl-letf (((symbol-function 'find-buffer-visiting)
+                 (lambda (_file) (ignore (cl-incf searches)))))
+        (revert-buffer))
+      (should (= 0 searches)))))
+
 (ert-deftest gemini-companion-overview-page-stays-unfolded-at-point-when-redrawn ()
   (gemini-companion-overview-test-with-turn
     ;; The second file was unfolded by going there, not by the user.
