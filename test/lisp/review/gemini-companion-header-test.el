@@ -35,6 +35,20 @@ r reject  \\? keys  n next  x exclude  e edit  c comment, \
 src/components/account-settings.py, the CLI")
                      (gemini-companion-test-header)))))))))
 
+(ert-deftest gemini-companion-header-has-keys-without-a-search-of-the-global-map ()
+  (with-temp-buffer
+    (use-local-map (make-sparse-keymap))
+    (local-set-key (kbd "C-c C-c") #'gemini-companion-edit-accept)
+    (let ((search (symbol-function 'where-is-internal)))
+      (cl-letf (((symbol-function 'where-is-internal)
+                 (lambda (command keymaps first)
+                   (should-not (memq (current-global-map) keymaps))
+                   (funcall search command keymaps first))))
+        (should (equal "C-c C-c" (gemini-companion-header-shortest-key
+                                  'gemini-companion-edit-accept)))
+        (should-not (gemini-companion-header-shortest-key
+                     'gemini-companion-edit-reject))))))
+
 (ert-deftest gemini-companion-header-says-why-an-edit-was-not-auto-accepted ()
   (gemini-companion-test-with-reviews '((".env" "1\n"))
     (let ((edit (gemini-companion-test-show ".env" "2\n")))
