@@ -27,6 +27,7 @@
 (declare-function ert-run-test "ert")
 (declare-function ert-run-tests-batch-and-exit "ert")
 (declare-function ert-select-tests "ert")
+(declare-function ert-test-boundp "ert")
 (declare-function ert-test-name "ert")
 (declare-function ert-test-passed-p "ert")
 (declare-function gemini-companion-part-feature "gemini-companion-part")
@@ -367,13 +368,18 @@ reach many in little time."
   (require 'ert)
   (dolist (file (batch--files))
     (load (expand-file-name file) nil t))
-  (ert-run-tests-batch-and-exit
-   `(satisfies
-     ,(let ((names (with-temp-buffer
-                     (insert-file-contents batch--quick-file)
-                     (split-string (buffer-string)))))
-        (lambda (test)
-          (member (symbol-name (ert-test-name test)) names))))))
+  (let* ((names (with-temp-buffer
+                  (insert-file-contents batch--quick-file)
+                  (split-string (buffer-string))))
+         (gone (seq-remove (lambda (name)
+                             (ert-test-boundp (intern name)))
+                           names)))
+    (when gone
+      (message "NOTE %d tests in test/quick are gone; dev/test trace renews it"
+               (length gone)))
+    (ert-run-tests-batch-and-exit
+     `(satisfies ,(lambda (test)
+                    (member (symbol-name (ert-test-name test)) names))))))
 
 ;;;; Add-ons
 
