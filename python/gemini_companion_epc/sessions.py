@@ -61,6 +61,8 @@ class Session:
     outcomes: deque[QueuedOutcome] = field(default_factory=deque)
     written: list[QueuedOutcome] = field(default_factory=list)
     """Outcomes that were written to a client on a remote host, and may be lost."""
+    received: str = ""
+    """The ID of the last diff whose outcome the client has, as it says."""
     prompts: "dict[str, asyncio.Future[bool]]" = field(default_factory=dict)
     """Whether the client has taken each prompt, by the ID of the prompt."""
     flushed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,7 +111,13 @@ class Session:
         diff: Diff | None = None,
         reason: str = "",
     ) -> None:
-        """Queue the outcome of ``diff``, see `Protocol.outcome`."""
+        """Queue the outcome of ``diff``, see `Protocol.outcome`.
+
+        The client may have it from the previous process, which then crashed.
+        """
+        if diff and str(diff.id) == self.received:
+            self._report("outcome-written", diff.id)
+            return
         notification = self.client.protocol.outcome(path, content, reason)
         event = encode_event(notification, diff) if notification else None
         self.outcomes.append(QueuedOutcome(path, content, diff, event))
@@ -168,12 +176,19 @@ class Session:
             self.flushed.set()
 
     def resume(self, received: str) -> None:
-        """Queue again the outcomes that were written after diff ``received``."""
+        """Queue again the outcomes that were written after that of diff ``received``.
+
+        Drop that one, if Emacs has repeated it after a crash.
+        """
+        self.received = received
         for outcome in reversed(self.written):
             if outcome.diff and str(outcome.diff.id) == received:
                 break
             self.outcomes.appendleft(outcome)
         self.written.clear()
+        for outcome in [*self.outcomes]:
+            if outcome.diff and str(outcome.diff.id) == received:
+                self.acknowledge(outcome)
 
     def wake(self) -> None:
         """Make the event stream, if any, write new events."""

@@ -31,6 +31,9 @@ class Events:
     def __init__(self, cli: "FakeCli", session_id: str) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", cli.port, BOUND)
         headers = cli.headers(session_id, accept="text/event-stream")
+        self._cli = cli
+        if cli.last_event:
+            headers["Last-Event-ID"] = cli.last_event
         self._connection.request("GET", "/mcp", headers=headers)
         self._socket = self._connection.sock
         self.response = self._connection.getresponse()
@@ -82,6 +85,8 @@ class Events:
             for line in self._lines():
                 if line.startswith(b":"):
                     self.comments += 1
+                elif line.startswith(b"id: "):
+                    self._cli.last_event = line[4:].decode().strip()
                 elif line.startswith(b"data: "):
                     self._received.put(json.loads(line[6:]))
             self.is_graceful = True
@@ -109,6 +114,8 @@ class FakeCli:
         self.port = port
         self.token = token
         self.session_id = ""
+        self.last_event = ""
+        """The ID of the last event that had one."""
         self._ids = itertools.count(1)
         self._streams: list[Events] = []
 

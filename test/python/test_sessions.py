@@ -65,6 +65,26 @@ async def test_an_outcome_that_was_not_received_is_kept(rig: Rig) -> None:
     assert await newer.next(0.01) == COMMENT
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_an_outcome_that_was_received_is_not_repeated(is_first: bool) -> None:
+    # The previous process has crashed before it could report that.
+    rig = Rig()
+    facts = {"id": "previous", "client": "gemini"}
+    for number, path in enumerate(["/a", "/b"], 1):
+        rig.diffs.adopt(number, facts, path, "proposal")
+    session = rig.sessions.open("previous", CLIENTS[0])
+    if is_first:
+        session.resume("1")
+    rig.diffs.decide(1, "proposal")
+    rig.diffs.decide(2)
+    if not is_first:
+        session.resume("1")
+    assert rig.emacs.written == [1]
+    stream = rig.sessions.open_stream(session)
+    assert await take(stream) == rejected("/b")
+    assert await stream.next(0.01) == COMMENT
+
+
 async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> None:
     session = rig.sessions.open("one", CLIENTS[0])
     await rig.diffs.open(session, "/a", "x")
