@@ -32,7 +32,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
     ("Reviews"
      ("r" gemini-companion-review "Go to what needs your answer" (global)
       :enable connected)
-     ("l" gemini-companion-list "What waits" (global))
+     ("l" gemini-companion-list "Overview: what waits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable connected :on auto-accept))
     ("Changes in files"
@@ -50,7 +50,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :enable changes-here)
      ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
       :enable changes-here)
-     ("d" gemini-companion-turn-page "Changes that are left" (global change)
+     ("d" gemini-companion-turn-page "Overview: changes left" (global change)
       :enable changes)
      ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
@@ -145,7 +145,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :header "comment"))
     ("Display"
      ("W" gemini-companion-patch "Show as a patch" (view))
-     ("l" gemini-companion-list "What waits" (view))
+     ("l" gemini-companion-list "Overview: what waits" (view))
      ("!" gemini-companion-auto-accept "Auto-accept" (view)
       :on auto-accept))
     (nil

@@ -128,7 +128,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n") ("b" ""))
     (let ((items (gemini-companion-menu-test--items)))
       (should-not (assoc "Accept" items))
-      (should (assoc "What waits" items))
+      (should (assoc "Overview: what waits" items))
       (dolist (label '("Go to what needs your answer" "Undo this change"))
         (should (memq 'greyed (assoc label items)))))
     (let ((gemini-companion-review-arrival 'notify))
