@@ -60,6 +60,12 @@ The files of changes are below the directory ours."
   (gemini-companion-test-in-the-end
    (not (or gemini-companion-saved--timer gemini-companion-saved--due))))
 
+(defun gemini-companion-saved-test-be-idle ()
+  "Let Emacs be idle until what was saved is restored, in any number of slices."
+  (ert-run-idle-timers)
+  (while gemini-companion-saved--idle-timer
+    (ert-run-idle-timers)))
+
 (defun gemini-companion-saved-test-files ()
   "Return the names of the files of changes."
   (ignore-errors (directory-files "ours/changes" t "\\`[^.].*\\.eld\\'")))
@@ -324,7 +330,7 @@ The files of changes are below the directory ours."
                               (let ((inhibit-message nil))
                                 (find-file "a"))
                               messages)))
-    (ert-run-idle-timers)
+    (gemini-companion-saved-test-be-idle)
     (should (eql 1 (gemini-companion-test-left)))
     (gemini-companion-saved-test-save)
     (should-not (string-search "/a\"" (gemini-companion-saved-test-text)))))
@@ -370,7 +376,7 @@ The files of changes are below the directory ours."
           (gemini-companion-saved-test-save)
           (gemini-companion-saved-test-restart 'killed)
           (find-file "a")
-          (ert-run-idle-timers)
+          (gemini-companion-saved-test-be-idle)
           (let ((comment (car (gemini-companion-comments))))
             (should (equal "Why 5?" (gemini-companion-comment-text comment)))
             (should (equal 5 (gemini-companion-comment--now comment))))
@@ -403,7 +409,7 @@ The files of changes are below the directory ours."
           (gemini-companion-part-stop 'undone)
           (gemini-companion-saved-test-begin)
           (find-file "a")
-          (ert-run-idle-timers)
+          (gemini-companion-saved-test-be-idle)
           (let ((undone (gemini-companion-undone-of-session session)))
             (should (= 1 (length undone)))
             (should (string-search "a:1\n  1" (gemini-companion-undone--text
