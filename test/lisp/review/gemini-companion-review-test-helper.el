@@ -38,6 +38,7 @@ at once."
              ,stop)
          (gemini-companion-part-stop 'arrival)
          (gemini-companion-part-stop 'auto)
+         (gemini-companion-part-stop 'session)
          (gemini-companion-proposal-decide-all 'rejected 'now)
          (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
          (gemini-companion-part-stop 'proposal)
