@@ -61,8 +61,8 @@ means nil.  Without a method, as before the file is loaded, return nil."
               (kept . "not kept")))
      ("u" gemini-companion-overview-undo "Undo (C-u: the whole edit)" (overview)
       :enable overview-written
-      :words ((cli . "undo") (turn . "undo") (file . "undo") (change . "undo")
-              (kept . "undo")))
+      :words ((cli . "undo") (turn . "undo") (file . "undo") (unmarked . "undo")
+              (change . "undo") (kept . "undo")))
      ("K" gemini-companion-overview-keep-file "Keep this file (C-u: turn)" (overview)
       :enable overview-written :words ((change . "keep file")))
      ("U" gemini-companion-overview-undo-file "Undo this file (C-u: turn)" (overview)
@@ -102,7 +102,9 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :words ((change . "next")))
      ("p" gemini-companion-overview-previous "Previous" (overview) :stay t)
      ("M-n" gemini-companion-overview-next-sibling "Next of this kind" (overview)
-      :stay t :words ((cli . "next CLI") (turn . "next turn") (file . "next file")))
+      :stay t
+      :words ((cli . "next CLI") (turn . "next turn") (file . "next file")
+              (unmarked . "next file")))
      ("M-p" gemini-companion-overview-previous-sibling "Previous of this kind"
       (overview) :stay t)
      ("^" gemini-companion-overview-up "Row above" (overview) :stay t))

@@ -267,17 +267,22 @@ it is a menu of these."
 
 (defun gemini-companion-overview--what ()
   "Return what is at point: a kind of row, or `change', `kept' or `undone'.
-For a request with several edits, return `proposals'."
+For a request with several edits, return `proposals', and for files without
+marks, `unmarked'."
   (pcase (gemini-companion-overview-page-mark)
     (`(left . ,_) 'change)
     (`(decided . ,_)
      (gemini-companion-record-decided-state (gemini-companion-overview-page-change)))
-    (_ (let ((kind (gemini-companion-overview-page-kind)))
-         (if (and (eq kind 'request)
-                  (gemini-companion-overview-row-proposes-p
-                   (gemini-companion-overview-page-row)))
-             'proposals
-           kind)))))
+    (_ (let ((kind (gemini-companion-overview-page-kind))
+             (row (gemini-companion-overview-page-row)))
+         (cond ((and (eq kind 'request)
+                     (gemini-companion-overview-row-proposes-p row))
+                'proposals)
+               ((and (eq kind 'file)
+                     (gemini-companion-edit-unmarked
+                      (gemini-companion-overview-row-edit row)))
+                'unmarked)
+               (t kind))))))
 
 (defun gemini-companion-overview--header ()
   "Return the header line: where point is, what is not sent, and the keys there."
@@ -1395,6 +1400,7 @@ This is a function of `context-menu-functions'."
           `(("Keep" . gemini-companion-overview-keep)
             ("Undo" . gemini-companion-overview-undo)
             ("Comment" . gemini-companion-comment)))
+         ('unmarked '(("Undo" . gemini-companion-overview-undo)))
          ('undone '(("Comment" . gemini-companion-comment)))))))
   menu)
 

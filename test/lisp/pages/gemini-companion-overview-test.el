@@ -460,6 +460,10 @@ since when a CLI waits: the name is longer."
     ;; Their lines are not counted, the files are.
     (gemini-companion-overview-test-go-to "First .*3 files  \\+1 .1 ")
     (gemini-companion-overview-test-go-to "written +2 files  by `black .' +not marked")
+    (with-current-buffer "*gemini*"
+      (should (string-suffix-p
+               "   ? keys  u undo  M-n next file"
+               (substring-no-properties (gemini-companion-overview--header)))))
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
       (should (equal "Undid 2 files" (gemini-companion-overview-test-keys "u"))))
     (should (equal "1\n" (gemini-companion-text-bytes "a")))
