@@ -332,7 +332,7 @@ Kill the buffers that visit a file in it afterwards, and end the watches
 of files."
   (declare (indent 1) (debug t))
   `(let* ((directory (file-name-as-directory
-                   (file-truename (make-temp-file "gemini-companion-" t))))
+                   (file-truename (make-temp-file "gemini-companion" t))))
           (default-directory directory)
           (make-backup-files nil)
           (create-lockfiles nil))
