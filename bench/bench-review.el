@@ -22,7 +22,7 @@
   "Seconds after which a review that is not displayed is an error.")
 
 (declare-function gemini-companion-changes-left "gemini-companion-changes")
-(declare-function gemini-companion-file-state-record "gemini-companion-file-state")
+(declare-function gemini-companion-attribution-record "gemini-companion-attribution")
 (declare-function gemini-companion-edit-accept "gemini-companion-proposal")
 (declare-function gemini-companion-edit-reject "gemini-companion-proposal")
 (declare-function gemini-companion-edits-open "gemini-companion-edit")
@@ -118,7 +118,7 @@ They are not committed.  Return the number of changes."
         (error "Git failed: %s" arguments)))
     (dolist (name names)
       (write-region new nil name nil 'silent)
-      (gemini-companion-file-state-record
+      (gemini-companion-attribution-record
        (gemini-companion-session-make :id "bench") (expand-file-name name) old new))
     (gemini-companion-changes-left)))
 

@@ -18,6 +18,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-code)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-comment)
@@ -26,7 +27,6 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-eglot)
 (require 'gemini-companion-errors)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)

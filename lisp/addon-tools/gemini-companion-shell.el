@@ -14,9 +14,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-log)
 (require 'gemini-companion-part)
@@ -214,7 +214,7 @@ or is the user's; `lost' if it cannot be; or else a
      (t
       (pcase-dolist (`(,old . ,new)
                      (gemini-companion-shell--steps true-name before after))
-        (gemini-companion-file-state-record-bytes
+        (gemini-companion-attribution-record-bytes
          session file old new (plist-get facts :command)
          :modes (logand old-modes #o777)
          :made (mapcar (lambda (name)
@@ -229,7 +229,7 @@ or is the user's; `lost' if it cannot be; or else a
 FACTS are those of `gemini-companion-shell-wrote'."
   (pcase-let (((map :root :snapshots :environ :command (:left_out left-out)) facts))
     (when (or files left-out)
-      (gemini-companion-file-state-record-unmarked
+      (gemini-companion-attribution-record-unmarked
        session
        (gemini-companion-unmarked-make root files snapshots environ left-out)
        command))))

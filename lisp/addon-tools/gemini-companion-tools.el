@@ -18,6 +18,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-client-settings)
@@ -25,7 +26,6 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-errors)
 (require 'gemini-companion-extension)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-install)
 (require 'gemini-companion-inquiry)
 (require 'gemini-companion-lookup)
@@ -743,7 +743,7 @@ are its texts."
                             (gemini-companion-session-unconnected client))))
     ;; Record the edit before the revert: if the edit was undone and is written
     ;; again, the revert marks it as written.
-    (gemini-companion-file-state-record session path before after)
+    (gemini-companion-attribution-record session path before after)
     (gemini-companion-revert path)
     (gemini-companion-errors-after-edit answer path before after)))
 

@@ -28,13 +28,13 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-content)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
@@ -698,7 +698,7 @@ BUFFER visits that file, or is nil."
           (push edit edits)
           (pcase (gemini-companion-changes--state record write exists seen)
             (`(,state . ,undone)
-             (gemini-companion-file-state-set edit state undone))))))))
+             (gemini-companion-attribution-set-state edit state undone))))))))
 
 (defun gemini-companion-changes--state (record write exists seen)
   "Return a cons of the file state of the edit of WRITE and its undone hunks.

@@ -23,12 +23,12 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-content)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
@@ -135,10 +135,10 @@ since are no problem yet."
   "Return why the file with TRUE-NAME cannot be written now, or nil.
 The value is a verb phrase about the file."
   (let ((edits (gemini-companion-edits-of-file true-name)))
-    (mapc #'gemini-companion-file-state-detect-write edits)
+    (mapc #'gemini-companion-attribution-detect-write edits)
     (cond ((seq-some #'gemini-companion-edit-open-p edits)
            "has a proposal that awaits an answer; answer that first")
-          ((seq-some #'gemini-companion-file-state-awaited-p edits)
+          ((seq-some #'gemini-companion-attribution-awaited-p edits)
            "is still to be written by its CLI; wait for that")
           ((not (or (gemini-companion-names-of-copy true-name)
                     (null (gemini-companion-text-attributes true-name))
@@ -279,7 +279,7 @@ For DONE, see `gemini-companion-step-do'."
     (if record
         (gemini-companion-changes-set-undone
          record (gemini-companion-step-hunks step) on)
-      (gemini-companion-file-state-set
+      (gemini-companion-attribution-set-state
        edit (if on 'undone 'written)
        (and on (ignore-errors (gemini-companion-edit-hunks edit))))))
   (funcall done nil back)
@@ -598,7 +598,7 @@ If no file can be changed, signal an error.  For DONE and the value, see
                            problems)))
     (when (= 0 count)
       (user-error "Nothing changed: %s" (string-join problems "; ")))
-    (gemini-companion-file-state-set edit (if on 'undone 'written))
+    (gemini-companion-attribution-set-state edit (if on 'undone 'written))
     (message (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
              count)
     (when problems

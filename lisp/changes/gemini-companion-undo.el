@@ -16,12 +16,12 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-content)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-format)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
@@ -56,7 +56,7 @@
                ((null (gemini-companion-text-attributes file))
                 "has been deleted or renamed; nothing to undo")
                ;; Qwen Code writes all files of an answer at its end.
-               ((gemini-companion-file-state-awaited-p edit) "is not written yet")
+               ((gemini-companion-attribution-awaited-p edit) "is not written yet")
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
                 "is reached by other symbolic links now; undo this edit by hand")
@@ -82,7 +82,7 @@
 (defun gemini-companion-undo--notice (edit)
   "Detect at once what CLIs have just written to the file of EDIT.
 Otherwise it would be attributed to others."
-  (mapc #'gemini-companion-file-state-detect-write
+  (mapc #'gemini-companion-attribution-detect-write
         (gemini-companion-edits-of-file (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-undo-unwritten (edit)

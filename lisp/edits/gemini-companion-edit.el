@@ -11,7 +11,7 @@
 ;;
 ;; The decision is nil while the edit awaits an answer, and is set once, in
 ;; gemini-companion-proposal.el, which also sends the outcome.  The file state and the
-;; awaited write are set in gemini-companion-file-state.el, and the hunks in
+;; awaited write are set in gemini-companion-attribution.el, and the hunks in
 ;; gemini-companion-edit-hunks.el.  The texts before and after are read in
 ;; gemini-companion-edit-texts.el, and corrected once more is known about the write.
 ;;

@@ -16,12 +16,12 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-exit)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
@@ -72,7 +72,7 @@ in the terminal of the CLI."
               (gemini-companion-edit-texts-make-buffer edit "*gemini proposal: %s*"
                                                        proposal))
       (add-hook 'after-change-functions #'gemini-companion-edit-hunks-edited nil t))
-    (gemini-companion-file-state-end-others edit)
+    (gemini-companion-attribution-end-others edit)
     (gemini-companion-garbage-later
       (when-let* ((text (gemini-companion-edit-texts-read edit)))
         ;; Decoding a large text again would take as long as reading it.
@@ -87,7 +87,7 @@ in the terminal of the CLI."
            nil 'lasting))
     (gemini-companion-edit-add edit)
     (when (condition-case nil
-              (gemini-companion-file-state-undoes-p edit proposal)
+              (gemini-companion-attribution-undoes-p edit proposal)
             ;; It may undo an edit of the user, so accepting it asks.
             (gemini-companion-text-not-compared t))
       (gemini-companion-edit-add-remark edit 'undoes))
@@ -177,7 +177,7 @@ Do nothing if EDIT was decided before.  The caller must close the view.
 OVERWRITE is nil, or the accepted text, by which Emacs overwrites the text that
 the CLI writes."
   (when (gemini-companion-edit-open-p edit)
-    (gemini-companion-file-state-end-others edit)
+    (gemini-companion-attribution-end-others edit)
     (gemini-companion-proposal--decide-and-send edit decision overwrite)
     (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
     (when (memq decision '(dismissed rejected))
@@ -191,7 +191,7 @@ For OVERWRITE, see `gemini-companion-proposal--decide'.  If the outcome cannot
 be sent, or the user quits meanwhile, EDIT stays open, and can be answered
 again.  Emacs itself writes the file of an edit of a group."
   (unless (gemini-companion-edit-group edit)
-    (gemini-companion-file-state-await edit decision overwrite))
+    (gemini-companion-attribution-await edit decision overwrite))
   (setf (gemini-companion-edit-decision edit) decision)
   (gemini-companion-edit-texts-set-after edit (gemini-companion-edit-text edit))
   (unless (eq decision 'dismissed)
@@ -204,7 +204,7 @@ again.  Emacs itself writes the file of an edit of a group."
 
 (defun gemini-companion-proposal--undecide (edit)
   "Open EDIT again, whose outcome was not sent."
-  (gemini-companion-file-state-forget edit)
+  (gemini-companion-attribution-forget edit)
   (setf (gemini-companion-edit-decision edit) nil)
   (gemini-companion-edit-texts-set-after edit nil))
 
@@ -214,7 +214,7 @@ But if the CLI has already written the file, only record that."
   ;; Copilot CLI may write the file after the last check.  If its text were read as
   ;; the text before, the edit would have no changes.
   (when (and (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
-             (not (gemini-companion-file-state-record-early-write edit)))
+             (not (gemini-companion-attribution-record-early-write edit)))
     (gemini-companion-edit-texts-read edit)))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'close-diff)) id reason)
@@ -270,7 +270,7 @@ It is `accepted' if Emacs has written the file, or else `rejected'.  If EDIT has
 a view, that is closed later, between two commands."
   (gemini-companion-proposal--decide edit decision)
   (when (eq decision 'accepted)
-    (gemini-companion-file-state-set-written edit))
+    (gemini-companion-attribution-set-written edit))
   (unless (gemini-companion-edit-view edit)
     (gemini-companion-proposal-finish edit)))
 
@@ -301,7 +301,7 @@ REASON says why EDIT must be reviewed, a string, which is recorded."
   "Set DECISION for all open edits.
 Dismiss the edits that an extension will propose again to the next server.
 Close the views between two commands, or at once if NOW is non-nil."
-  (mapc #'gemini-companion-file-state-keep-awaited (gemini-companion-edits))
+  (mapc #'gemini-companion-attribution-keep-awaited (gemini-companion-edits))
   (dolist (edit (gemini-companion-edits-open))
     (gemini-companion-log-guarded "Ending a review"
       (gemini-companion-proposal--keep-edits
@@ -428,8 +428,8 @@ cannot be called.  The server does not know an edit of a group."
                                "is no longer waiting for the answer"
                              "is no longer connected"))))
       (display-warning 'gemini-companion problem)
-      (gemini-companion-file-state-keep-accepted edit problem))
-    (gemini-companion-file-state-set-unwritten edit))
+      (gemini-companion-attribution-keep-accepted edit problem))
+    (gemini-companion-attribution-set-unwritten edit))
   (gemini-companion-server-receive 'outcome-written id))
 
 ;;;; Answers
@@ -489,7 +489,7 @@ the CLI is not overwritten if the user has merged it into the proposal."
   (cond ((memq 'changed (gemini-companion-edit-remarks edit))
          "%s has changed since the edit was proposed; accept anyway? ")
         ((and (memq 'undoes (gemini-companion-edit-remarks edit))
-              (gemini-companion-file-state-undoes-p
+              (gemini-companion-attribution-undoes-p
                edit (gemini-companion-edit-text edit)))
          "This edit of %s undoes yours of the previous one; accept anyway? ")))
 

@@ -11,12 +11,12 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
@@ -124,7 +124,7 @@ The reason why it was not auto-accepted is one of them."
              "file was removed, its last text is in its buffer")
            (when (memq 'undoes remarks)
              "undoes your edits of this turn")
-           (when (gemini-companion-file-state-follows-p edit)
+           (when (gemini-companion-attribution-follows-p edit)
              "another edit of this file is not written yet")
            (gemini-companion-header--of-coding edit)
            (when (and edited (gemini-companion-client-discards-edits-p client))

@@ -18,7 +18,7 @@ WROTE = """
   (gemini-companion-state-report e2e-session 'prompt "Do it")
   (pcase-dolist (`(,file ,old ,new) '(%s))
     (write-region new nil file nil 'silent)
-    (gemini-companion-file-state-record e2e-session file old new)
+    (gemini-companion-attribution-record e2e-session file old new)
     (gemini-companion-revert file))
   nil)
 """

@@ -140,7 +140,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
   (dolist (first '(nil t))
     (gemini-companion-test-with-edits '(("a" "two\n"))
       (let ((report (lambda ()
-                      (gemini-companion-file-state-record
+                      (gemini-companion-attribution-record
                        session (expand-file-name "a") "one\n" "two\n"))))
         (when first
           (funcall report))
@@ -155,7 +155,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
     (gemini-companion-test-with-edits nil
       (let ((file buffer-file-name))
         (gemini-companion-shell-test-write "1\n2\n")
-        (gemini-companion-file-state-record session file "1\n" "1\n2\n")
+        (gemini-companion-attribution-record session file "1\n" "1\n2\n")
         (gemini-companion-shell-test-write "0\n1\n2\n")
         (should (equal '(("1\n2\n" . "0\n1\n2\n"))
                        (gemini-companion-shell-test-steps "1\n" "0\n1\n2\n")))))))

@@ -5,8 +5,8 @@
 ;;; Code:
 
 (require 'ert-x)
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-changes)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-marks)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review-test-helper)
@@ -34,7 +34,7 @@ and return the edit."
         (gemini-companion-edit-accept edit)
       (gemini-companion-proposal-offer edit nil))
     (gemini-companion-revert-now (expand-file-name file))
-    (gemini-companion-file-state-record session (expand-file-name file) nil text)
+    (gemini-companion-attribution-record session (expand-file-name file) nil text)
     edit))
 
 (defun gemini-companion-test-marked (file)

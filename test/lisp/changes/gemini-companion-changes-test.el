@@ -355,7 +355,7 @@ TEXT is what it has proposed.  Visit the file a before."
             (find-file file)
             (gemini-companion-test-write "a" written)
             (gemini-companion-revert-now file)
-            (gemini-companion-file-state-record
+            (gemini-companion-attribution-record
              session file (funcall plain before) (funcall plain written))
             (should (eql 1 (gemini-companion-test-left)))
             (if (eq how 'list)
@@ -505,7 +505,7 @@ TEXT is what it has proposed.  Visit the file a before."
         (let ((edit (if (eq how 'proposal)
                         (gemini-companion-test-writes "a" "new\n" session)
                       (gemini-companion-test-write "a" "new\n")
-                      (gemini-companion-file-state-record
+                      (gemini-companion-attribution-record
                        session (expand-file-name "a") nil "new\n")
                       (gemini-companion-revert-now (expand-file-name "a"))
                       (car (last (gemini-companion-edits))))))
@@ -547,7 +547,7 @@ TEXT is what it has proposed.  Visit the file a before."
                           (if reviewed
                               (gemini-companion-test-accept "a" after 1 session)
                             (gemini-companion-test-write file after))
-                          (gemini-companion-file-state-record session file before after)
+                          (gemini-companion-attribution-record session file before after)
                           (gemini-companion-revert-now file)))))
             (should (equal after (buffer-string)))
             (should (eql (if reviewed 1 2) (gemini-companion-test-left)))))))))

@@ -206,7 +206,7 @@ The files of changes are below the directory ours."
   (gemini-companion-saved-test-with '(("a" "1\r\n2\r\n") ("b" "1\n"))
     (set-file-modes "a" #o751)
     (delete-file "a")
-    (gemini-companion-file-state-record-bytes
+    (gemini-companion-attribution-record-bytes
      session (expand-file-name "a") "1\r\n2\r\n" nil "rm a" :modes #o751)
     (should (eql 1 (gemini-companion-test-left)))
     (gemini-companion-saved-test-restart)
@@ -532,7 +532,7 @@ the name of the file, the lines that are marked there, and its text."
           ((or 0 1 2)
            (let ((after (funcall with "cli")))
              (gemini-companion-test-write file after)
-             (gemini-companion-file-state-record session file before after)))
+             (gemini-companion-attribution-record session file before after)))
           (3 (gemini-companion-test-write file (funcall with "mine")))
           (_ (when-let* ((change (car (and record
                                            (gemini-companion-changes-update record)))))

@@ -30,15 +30,15 @@
 (defun gemini-companion-undo-test-written (file text session)
   "Accept TEXT for FILE, of SESSION, notice that it is written, return the edit."
   (let ((edit (gemini-companion-test-accept file text 1 session)))
-    (gemini-companion-file-state-detect-write edit)
-    (should-not (gemini-companion-file-state-awaited-p edit))
+    (gemini-companion-attribution-detect-write edit)
+    (should-not (gemini-companion-attribution-awaited-p edit))
     edit))
 
 (defun gemini-companion-undo-test-accept (file text session)
   "Accept TEXT for FILE, of SESSION, revert its buffer, and return the edit."
   (prog1 (gemini-companion-test-accept file text 1 session)
     (gemini-companion-revert-now (expand-file-name file))
-    (gemini-companion-file-state-record session (expand-file-name file) nil text)))
+    (gemini-companion-attribution-record session (expand-file-name file) nil text)))
 
 (defconst gemini-companion-undo-test-lines "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
 
@@ -89,7 +89,7 @@
       (gemini-companion-undo-test-with '(("a" ""))
         (let ((file (expand-file-name "a")))
           (gemini-companion-test-write file written)
-          (gemini-companion-file-state-record session file reported "new\n")
+          (gemini-companion-attribution-record session file reported "new\n")
           (gemini-companion-undo-edit (car (gemini-companion-edits)))
           (should (equal expected (gemini-companion-text-bytes file))))))))
 

@@ -4,9 +4,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-test-helper)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-part)
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
@@ -42,14 +42,14 @@
   (gemini-companion-test-with-edits nil
     (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
       (dotimes (i 105)
-        (gemini-companion-file-state-record session (format "/f%d" i) nil "x\n"))
+        (gemini-companion-attribution-record session (format "/f%d" i) nil "x\n"))
       (pcase-let ((`(,first . ,others) (gemini-companion-edits)))
         (should (eq open first))
         (should (= 100 (length others)))
         (should (equal "/f5" (gemini-companion-edit-file (car others)))))
       (dotimes (_ 20)
-        (gemini-companion-file-state-record session "/large" nil
-                                            (make-string (* 4 1024 1024) ?x)))
+        (gemini-companion-attribution-record session "/large" nil
+                                             (make-string (* 4 1024 1024) ?x)))
       (should (> 12 (length (gemini-companion-edits))))
       (gemini-companion-proposal-decide-all 'rejected 'now))
     (gemini-companion-part-stop 'edit)

@@ -399,7 +399,7 @@ if `answer' is non-nil."
       (gemini-companion-edit-accept diff)
       ;; The server has crashed before it could report that this was delivered.
       (gemini-companion-edit-accept (gemini-companion-test-open "b" "new\n" 2))
-      (gemini-companion-file-state-record nil (expand-file-name "b") nil "new\n")
+      (gemini-companion-attribution-record nil (expand-file-name "b") nil "new\n")
       ;; Once is enough.
       (dolist (id '(1 1 2))
         (gemini-companion-server-receive 'outcome-undelivered id))

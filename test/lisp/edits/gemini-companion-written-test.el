@@ -33,12 +33,12 @@
       (gemini-companion-server-receive 'outcome-written 1)
       (gemini-companion-test-open "b" "new\n" 2 session)
       (funcall minutes)
-      (should (gemini-companion-file-state-awaited-p edit))
+      (should (gemini-companion-attribution-awaited-p edit))
       (dotimes (i 100)
-        (gemini-companion-file-state-record session (format "/f%d" i) nil "x\n"))
+        (gemini-companion-attribution-record session (format "/f%d" i) nil "x\n"))
       (should-not (memq edit (gemini-companion-edits)))
       (should-not (gemini-companion-test-messages (funcall minutes)))
-      (should-not (gemini-companion-file-state-awaited-p edit)))))
+      (should-not (gemini-companion-attribution-awaited-p edit)))))
 
 ;; With a hundred edits of a file that had been rejected, the checks of the next
 ;; minute took two thirds of a processor.
@@ -91,9 +91,9 @@
         (should (eq state (gemini-companion-edit-status diff)))
         (should (equal kept (car kill-ring)))
         ;; The CLI reports it late, and it is not recorded again.
-        (gemini-companion-file-state-record (gemini-companion-edit-session diff)
-                                            (gemini-companion-edit-file diff)
-                                            "old\n" "mine new\n")
+        (gemini-companion-attribution-record (gemini-companion-edit-session diff)
+                                             (gemini-companion-edit-file diff)
+                                             "old\n" "mine new\n")
         (should (eq diff (car (last (gemini-companion-edits)))))
         (should (eq 'accepted (gemini-companion-edit-status diff)))))))
 

@@ -417,8 +417,8 @@ since when a CLI waits: the name is longer."
          (bytes (gemini-companion-text-bytes file))
          (modes (file-modes file)))
     (delete-file file)
-    (gemini-companion-file-state-record-bytes session file bytes nil "rm b c"
-                                             :modes modes)))
+    (gemini-companion-attribution-record-bytes session file bytes nil "rm b c"
+                                              :modes modes)))
 
 (defun gemini-companion-overview-test-git (environ &rest arguments)
   "Return what git prints for ARGUMENTS with ENVIRON, variables."
@@ -454,7 +454,7 @@ since when a CLI waits: the name is longer."
   (gemini-companion-overview-test-with '(("a" "1\n") ("b" "2\n") ("c" "3\n"))
     (gemini-companion-overview-test-turns session
       ("First" ("c" "drei\n")))
-    (gemini-companion-file-state-record-unmarked
+    (gemini-companion-attribution-record-unmarked
      session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
     (gemini-companion-turn-page)
     ;; Their lines are not counted, the files are.
@@ -1145,7 +1145,7 @@ since when a CLI waits: the name is longer."
   (gemini-companion-overview-test-with '(("a" "1\r\n2\r\n3\r\n"))
     (let ((file (expand-file-name "a")))
       (gemini-companion-test-write file "1\n2\nthree\n")
-      (gemini-companion-file-state-record session file "1\r\n2\r\n3\r\n" "1\n2\nthree\n")
+      (gemini-companion-attribution-record session file "1\r\n2\r\n3\r\n" "1\n2\nthree\n")
       (gemini-companion-turn-page)
       (should (gemini-companion-overview-test-rows " a .*line ends CRLF → LF"))
       (gemini-companion-overview-test-go-to "-3")
@@ -1297,8 +1297,8 @@ ssh:far:a cannot be written (it has changed there)" (funcall failed problem)))
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n"))
     (gemini-companion-state-report session 'prompt "Do it")
     (gemini-companion-test-write "a" "1\n2\n3")
-    (gemini-companion-file-state-record session (expand-file-name "a")
-                                        "1\n2\n3\n4\n" "1\n2\n3")
+    (gemini-companion-attribution-record session (expand-file-name "a")
+                                         "1\n2\n3\n4\n" "1\n2\n3")
     (with-current-buffer (find-file-noselect "a")
       (goto-char (point-max))
       (insert "\n"))

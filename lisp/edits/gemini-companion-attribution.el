@@ -1,12 +1,13 @@
-;;; gemini-companion-file-state.el --- What became of the file of an edit  -*- lexical-binding: t; -*-
+;;; gemini-companion-attribution.el --- Which edit has written a file  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Set the file state of each edit: whether its CLI has written the file.  It is nil
-;; until that is known, and a later report may change it.
+;; Attribute each write of a file to an edit, and set the file state of that edit:
+;; whether its CLI has written the file.  It is nil until that is known, and a later
+;; report may change it.
 ;;
 ;; A write by another program than this Emacs is attributed to the first accepted edit
 ;; whose text the file has.  A program may format the text that a CLI has written, and
@@ -32,7 +33,7 @@
 
 ;;;; Awaiting a write
 
-(defun gemini-companion-file-state-await (edit decision overwrite)
+(defun gemini-companion-attribution-await (edit decision overwrite)
   "Await the write of EDIT by its CLI after the DECISION about it.
 OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
   ;; Even a rejected edit may be written: a yes in the terminal may cross the
@@ -40,7 +41,7 @@ OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
   (setf (gemini-companion-edit-awaited edit)
         (gemini-companion-written-await
          (gemini-companion-edit-file edit)
-         (apply-partially #'gemini-companion-file-state--follow edit)
+         (apply-partially #'gemini-companion-attribution--follow edit)
          :keys (and (not (eq decision 'automatic)) num-input-keys)
          ;; Qwen Code writes the files of an answer once all of its edits have ended.
          :waits (lambda ()
@@ -49,15 +50,15 @@ OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
                         (gemini-companion-edit-session edit))))
          :overwrite (and overwrite
                          (cons (gemini-companion-edit-proposed edit) overwrite))
-         :lasts (lambda () (not (gemini-companion-file-state--past-p edit))))))
+         :lasts (lambda () (not (gemini-companion-attribution--past-p edit))))))
 
-(defun gemini-companion-file-state-forget (edit)
+(defun gemini-companion-attribution-forget (edit)
   "Stop awaiting the write of EDIT, which is opened again."
   (gemini-companion-watch-stop
    (gemini-companion-written-watch (gemini-companion-edit-awaited edit)))
   (setf (gemini-companion-edit-awaited edit) nil))
 
-(defun gemini-companion-file-state--past-p (edit)
+(defun gemini-companion-attribution--past-p (edit)
   "Return non-nil if the turn of EDIT is known to have ended."
   (when-let* ((turn (gemini-companion-session-turn
                      (gemini-companion-edit-session edit))))
@@ -68,7 +69,7 @@ OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
              (not (gemini-companion-turn-cut turn)))
       (< (gemini-companion-edit-since edit) (gemini-companion-turn-began turn)))))
 
-(defun gemini-companion-file-state--detect (edit)
+(defun gemini-companion-attribution--detect (edit)
   "Check immediately whether the file of EDIT, which has ended, was written."
   (let ((watch (gemini-companion-written-watch
                 (gemini-companion-edit-awaited edit))))
@@ -77,31 +78,31 @@ OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
       (when (gemini-companion-watch-live-p watch)
         (gemini-companion-watch-check watch 'write)))))
 
-(defun gemini-companion-file-state-end-others (edit)
+(defun gemini-companion-attribution-end-others (edit)
   "Check the other edits of the file of EDIT that have ended.
 Stop overwriting the text of the file for them, as the next write may be EDIT."
   (dolist (other (gemini-companion-edit-others-of-file edit))
     (let ((awaited (gemini-companion-edit-awaited other)))
       (when (gemini-companion-written-live-p awaited)
-        (gemini-companion-file-state--detect other)
+        (gemini-companion-attribution--detect other)
         (gemini-companion-written-end-overwrite awaited)))))
 
-(defun gemini-companion-file-state-detect-write (edit)
+(defun gemini-companion-attribution-detect-write (edit)
   "Check immediately whether EDIT was written, if it was accepted.
 This may change the file state."
   (when (and (gemini-companion-edit-accepted-p edit)
              (gemini-companion-edit-awaited edit))
-    (gemini-companion-file-state--detect edit)))
+    (gemini-companion-attribution--detect edit)))
 
-(defun gemini-companion-file-state-awaited-p (edit)
+(defun gemini-companion-attribution-awaited-p (edit)
   "Return non-nil if EDIT was accepted, and its CLI has yet to write its file.
-Before it, call `gemini-companion-file-state-detect-write'."
+Before it, call `gemini-companion-attribution-detect-write'."
   (and (gemini-companion-edit-accepted-p edit)
        (gemini-companion-edit-awaited edit)
        (null (gemini-companion-edit-file-state edit))
        (gemini-companion-written-live-p (gemini-companion-edit-awaited edit))))
 
-(defun gemini-companion-file-state-follows-p (edit)
+(defun gemini-companion-attribution-follows-p (edit)
   "Return non-nil if an accepted edit before EDIT is not written yet.
 Only edits of the same file and turn count.  Qwen Code writes the files of an
 answer at its end, and merges two edits of a file only if the user has not
@@ -118,31 +119,31 @@ changed the second one."
 
 ;;;; Writes
 
-(defun gemini-companion-file-state--follow (edit event)
+(defun gemini-companion-attribution--follow (edit event)
   "Update the file state of EDIT, which has ended, after EVENT.
 EVENT is `changed' if another program has written the file, or `expired' if
 none has in time.  For the value, see REPORT in `gemini-companion-written'."
   (pcase event
-    ('changed (gemini-companion-file-state--check edit))
-    ('expired (gemini-companion-file-state--expire edit))))
+    ('changed (gemini-companion-attribution--check edit))
+    ('expired (gemini-companion-attribution--expire edit))))
 
-(defun gemini-companion-file-state--check (edit)
+(defun gemini-companion-attribution--check (edit)
   "Record EDIT as written if the last write of its file may be that edit.
 Return non-nil if the file has a text of EDIT."
   ;; If a refused text is written in a later turn, that is another edit.
   (when (or (gemini-companion-edit-accepted-p edit)
-            (gemini-companion-file-state--in-turn-p
+            (gemini-companion-attribution--in-turn-p
              edit (gemini-companion-edit-session edit)))
     (let* ((bytes (gemini-companion-edit-texts-bytes edit))
-           (text (and bytes (gemini-companion-file-state--text-written edit bytes))))
-      (when (or text (gemini-companion-file-state--maybe-written-p edit bytes))
+           (text (and bytes (gemini-companion-attribution--text-written edit bytes))))
+      (when (or text (gemini-companion-attribution--maybe-written-p edit bytes))
         (if text
-            (gemini-companion-file-state--set-written edit text)
-          (gemini-companion-file-state--set-maybe-written edit))
+            (gemini-companion-attribution--set-written edit text)
+          (gemini-companion-attribution--set-maybe-written edit))
         (gemini-companion-edit-notify-file edit 'written))
       text)))
 
-(defun gemini-companion-file-state--in-turn-p (edit session)
+(defun gemini-companion-attribution--in-turn-p (edit session)
   "Return non-nil if EDIT may be of the current turn of SESSION.
 If the CLI has not reported that turn, any edit may be."
   (let ((turn (gemini-companion-session-turn session)))
@@ -150,28 +151,28 @@ If the CLI has not reported that turn, any edit may be."
         (not (gemini-companion-turn-reported turn))
         (eq turn (gemini-companion-edit-turn edit)))))
 
-(defun gemini-companion-file-state-keep-accepted (edit problem)
+(defun gemini-companion-attribution-keep-accepted (edit problem)
   "Add the text of EDIT to the kill ring, and display PROBLEM, if it is the user's.
 EDIT has ended, and its text is not in its file."
   (let ((text (gemini-companion-edit-after edit)))
     (when (and text (gemini-companion-edit-texts-by-user-p edit text))
       (gemini-companion-text-keep text problem))))
 
-(defun gemini-companion-file-state-keep-awaited (edit)
+(defun gemini-companion-attribution-keep-awaited (edit)
   "Add the text of EDIT to the kill ring if it is the user's and is not written.
 Called when the mode is turned off, after which a write would not be noticed."
   (when (and (gemini-companion-edit-accepted-p edit)
              (null (gemini-companion-edit-file-state edit))
              (not (gemini-companion-edit-texts-in-file-p edit)))
-    (gemini-companion-file-state-keep-accepted
+    (gemini-companion-attribution-keep-accepted
      edit (format "%s is not written yet" (gemini-companion-edit-name edit 'plain)))))
 
-(defun gemini-companion-file-state--set-written (edit text)
+(defun gemini-companion-attribution--set-written (edit text)
   "Record that EDIT was written with TEXT, which is one of its texts.
 If TEXT is not the text that was answered, the CLI has ignored the edits of the
 user: keep and report them."
   (unless (equal text (gemini-companion-edit-after edit))
-    (gemini-companion-file-state-keep-accepted
+    (gemini-companion-attribution-keep-accepted
      edit (format "%s was written without your edits"
                   (gemini-companion-edit-name edit 'plain))))
   (gemini-companion-edit-texts-set-after edit text)
@@ -180,19 +181,19 @@ user: keep and report them."
   (unless (gemini-companion-edit-format edit)
     (gemini-companion-edit-texts-record-format edit)))
 
-(defun gemini-companion-file-state--set-maybe-written (edit)
+(defun gemini-companion-attribution--set-maybe-written (edit)
   "Record that EDIT was written, but that the file has another text.
 Keep the text that the user has accepted.  If the writes of other edits are
 awaited, too, the file has the text of one of them, or of all."
-  (let ((others (seq-filter #'gemini-companion-file-state--open-or-one-of-p
+  (let ((others (seq-filter #'gemini-companion-attribution--open-or-one-of-p
                             (gemini-companion-edit-others-of-file edit))))
     (when others
       (gemini-companion-edit-add-remark edit 'one-of)))
   ;; A CLI that ignores the text of the user has written its proposal.
   (if (gemini-companion-client-writes-own-text-p (gemini-companion-edit-client edit))
-      (gemini-companion-file-state--set-written edit
-                                                (gemini-companion-edit-proposed edit))
-    (gemini-companion-file-state-keep-accepted
+      (gemini-companion-attribution--set-written edit
+                                                 (gemini-companion-edit-proposed edit))
+    (gemini-companion-attribution-keep-accepted
      edit (format "%s was written, but has another text"
                   (gemini-companion-edit-name edit 'plain)))
     (setf (gemini-companion-edit-file-state edit) 'written)
@@ -203,21 +204,21 @@ awaited, too, the file has the text of one of them, or of all."
       (gemini-companion-edit-texts-set-after edit (gemini-companion-content-text now)))
     (gemini-companion-edit-texts-record-format edit)))
 
-(defun gemini-companion-file-state-set-written (edit)
+(defun gemini-companion-attribution-set-written (edit)
   "Record that Emacs has written the file of EDIT with its accepted text."
-  (gemini-companion-file-state--set-written edit (gemini-companion-edit-after edit))
+  (gemini-companion-attribution--set-written edit (gemini-companion-edit-after edit))
   (gemini-companion-edit-notify-file edit 'written))
 
-(defun gemini-companion-file-state-record-early-write (edit)
+(defun gemini-companion-attribution-record-early-write (edit)
   "Record EDIT, which was refused, as written if its CLI has written the file.
 Return non-nil if so.  Qwen Code writes the file before it closes the review."
   (when-let* (((gemini-companion-watch-written-p (gemini-companion-edit-watch edit)))
               (bytes (gemini-companion-edit-texts-bytes edit))
-              (text (gemini-companion-file-state--text-written edit bytes)))
-    (gemini-companion-file-state--set-written edit text)
+              (text (gemini-companion-attribution--text-written edit bytes)))
+    (gemini-companion-attribution--set-written edit text)
     t))
 
-(defun gemini-companion-file-state--expire (edit)
+(defun gemini-companion-attribution--expire (edit)
   "Record that the CLI of EDIT, if accepted, has not written its file in time.
 Do nothing if EDIT was written, if another edit was that has the same text, or
 if the list of edits has dropped EDIT."
@@ -229,16 +230,16 @@ if the list of edits has dropped EDIT."
     (let ((problem (format "%s was accepted but was not written"
                            (gemini-companion-edit-name edit 'plain))))
       (message "%s" problem)
-      (gemini-companion-file-state-keep-accepted edit problem))
-    (gemini-companion-file-state-set-unwritten edit)))
+      (gemini-companion-attribution-keep-accepted edit problem))
+    (gemini-companion-attribution-set-unwritten edit)))
 
-(defun gemini-companion-file-state-set-unwritten (edit)
+(defun gemini-companion-attribution-set-unwritten (edit)
   "Record that the CLI of EDIT does not write its file.
 If the file gets the text later, EDIT is recorded as written."
   (setf (gemini-companion-edit-file-state edit) 'unwritten)
   (gemini-companion-edit-notify-file edit 'file-state))
 
-(defun gemini-companion-file-state-set (edit state &optional undone)
+(defun gemini-companion-attribution-set-state (edit state &optional undone)
   "Set the file state of EDIT to STATE, and its hunks that are undone to UNDONE.
 STATE is `undone' or `gone', or `written' if the file has hunks of EDIT.
 Do nothing if neither changes."
@@ -250,27 +251,27 @@ Do nothing if neither changes."
 
 ;;;; Attribution
 
-(defun gemini-companion-file-state--text-written (edit bytes)
+(defun gemini-companion-attribution--text-written (edit bytes)
   "Return the text of EDIT to which its file has changed, if by the CLI of EDIT.
 BYTES are those of the file.  Of several edits with that text, the file was
 written by the first accepted one, or if none was accepted, the last one."
   (let ((edits (seq-filter
                 (lambda (other)
                   (and (or (eq edit other)
-                           (gemini-companion-file-state--found-now-p other)
+                           (gemini-companion-attribution--found-now-p other)
                            (and (null (gemini-companion-edit-file-state other))
                                 (gemini-companion-written-live-p
                                  (gemini-companion-edit-awaited other))))
-                       (gemini-companion-file-state--text-in-file other bytes)))
+                       (gemini-companion-attribution--text-in-file other bytes)))
                 (gemini-companion-edits-of-file
                  (gemini-companion-edit-true-name edit)))))
-    (when (eq edit (or (seq-find #'gemini-companion-file-state--found-now-p edits)
+    (when (eq edit (or (seq-find #'gemini-companion-attribution--found-now-p edits)
                        (car (last (seq-filter #'gemini-companion-edit-accepted-p
                                               edits)))
                        (car edits)))
-      (gemini-companion-file-state--text-in-file edit bytes))))
+      (gemini-companion-attribution--text-in-file edit bytes))))
 
-(defun gemini-companion-file-state--maybe-written-p (edit bytes)
+(defun gemini-companion-attribution--maybe-written-p (edit bytes)
   "Return non-nil if EDIT may have been written, though the file has another text.
 BYTES are those of the file, or nil if it is too large.  EDIT was accepted, and
 the text has changed, but neither to that of another edit nor by this Emacs."
@@ -286,18 +287,18 @@ the text has changed, but neither to that of another edit nor by this Emacs."
        (not (and bytes
                  (seq-some (lambda (other)
                              (and (gemini-companion-edit-decision other)
-                                  (gemini-companion-file-state--text-in-file
+                                  (gemini-companion-attribution--text-in-file
                                    other bytes)))
                            (gemini-companion-edit-others-of-file edit))))))
 
-(defun gemini-companion-file-state--open-or-one-of-p (edit)
+(defun gemini-companion-attribution--open-or-one-of-p (edit)
   "Return non-nil if the file may have the text of EDIT and of other edits."
   (and (gemini-companion-edit-accepted-p edit)
        (gemini-companion-written-live-p (gemini-companion-edit-awaited edit))
        (or (null (gemini-companion-edit-file-state edit))
            (memq 'one-of (gemini-companion-edit-remarks edit)))))
 
-(defun gemini-companion-file-state--text-in-file (edit bytes)
+(defun gemini-companion-attribution--text-in-file (edit bytes)
   "Return the text of EDIT to which its file has changed, or nil.
 BYTES are those of the file.  The text is the one that was answered, or
 the proposal."
@@ -306,23 +307,23 @@ the proposal."
             (list (gemini-companion-edit-after edit)
                   (gemini-companion-edit-proposed edit))))
 
-(defun gemini-companion-file-state--found-now-p (edit)
+(defun gemini-companion-attribution--found-now-p (edit)
   "Return non-nil if the file of EDIT is unchanged since its write was found."
   (when-let* ((awaited (gemini-companion-edit-awaited edit)))
     (gemini-companion-written-found-now-p awaited)))
 
 ;;;; Differences
 
-(defun gemini-companion-file-state--differences (a b)
+(defun gemini-companion-attribution--differences (a b)
   "Return the differences between the texts A and B, as a CLI writes them.
 The value is a list of hunks, whose LINES are those of B."
   (cl-flet ((comparable (text)
               (concat (gemini-companion-edit-texts-comparable text) "\n")))
     (gemini-companion-hunk-compare (comparable b) (comparable a))))
 
-(defun gemini-companion-file-state--share-p (change others)
+(defun gemini-companion-attribution--share-p (change others)
   "Return non-nil if CHANGE shares a line, not a blank one, with one of OTHERS.
-All are `gemini-companion-file-state--differences'."
+All are `gemini-companion-attribution--differences'."
   (let ((lines (gemini-companion-hunk-lines change)))
     (seq-some (lambda (other)
                 (seq-some (lambda (line)
@@ -330,14 +331,14 @@ All are `gemini-companion-file-state--differences'."
                           (gemini-companion-hunk-lines other)))
               others)))
 
-(defun gemini-companion-file-state--overlap-p (a b)
+(defun gemini-companion-attribution--overlap-p (a b)
   "Return non-nil if the differences A and B touch the same old lines.
 A difference that only adds lines is at the position between two lines."
   (gemini-companion-hunk-touch-p
    (gemini-companion-hunk-new a) (gemini-companion-hunk-new-end a)
    (gemini-companion-hunk-new b) (gemini-companion-hunk-new-end b)))
 
-(defun gemini-companion-file-state--restores-p (change previous)
+(defun gemini-companion-attribution--restores-p (change previous)
   "Return non-nil if the lines of PREVIOUS are restored by CHANGE.
 Both are differences from the same text, which overlap.  If PREVIOUS has only
 blank lines or none, CHANGE restores that if it removes the overlapping lines
@@ -350,11 +351,11 @@ without replacement."
                             (gemini-companion-hunk-new-end previous))
                        (max (gemini-companion-hunk-new change)
                             (gemini-companion-hunk-new previous))))))
-    (gemini-companion-file-state--share-p change (list previous))))
+    (gemini-companion-attribution--share-p change (list previous))))
 
 ;;;; Unknown to the CLI
 
-(defun gemini-companion-file-state--unknown-to-cli (edit)
+(defun gemini-companion-attribution--unknown-to-cli (edit)
   "Return the previous edit of the file of EDIT if the CLI may not know its text.
 Some CLIs write their proposal, which Emacs overwrites by the text that the user
 has accepted.  In the same turn, the CLI does not know that text until it reads
@@ -369,16 +370,16 @@ the file again."
                            (gemini-companion-edit-after last)))))
     last))
 
-(defun gemini-companion-file-state-undoes-p (edit text)
+(defun gemini-companion-attribution-undoes-p (edit text)
   "Return non-nil if TEXT of EDIT would undo lines that the user has typed.
 The user has typed them in the previous proposal for the file, and the CLI may
-not know them; see `gemini-companion-file-state--unknown-to-cli'.  TEXT undoes
+not know them; see `gemini-companion-attribution--unknown-to-cli'.  TEXT undoes
 them if it restores the lines of that proposal, or the lines before it; with
 other lines, the CLI must have read the text of the user."
-  (when-let* ((last (gemini-companion-file-state--unknown-to-cli edit))
+  (when-let* ((last (gemini-companion-attribution--unknown-to-cli edit))
               ((gemini-companion-edit-known-p edit)))
     (let* ((mine (gemini-companion-edit-texts-before edit))
-           (differences (apply-partially #'gemini-companion-file-state--differences
+           (differences (apply-partially #'gemini-companion-attribution--differences
                                          mine))
            (of-user (funcall differences (gemini-companion-edit-proposed last)))
            (previous (append
@@ -388,23 +389,23 @@ other lines, the CLI must have read the text of the user."
                                  (gemini-companion-edit-texts-before last))))))
       (seq-some (lambda (change)
                   (let ((overlaps-p (apply-partially
-                                     #'gemini-companion-file-state--overlap-p change)))
+                                     #'gemini-companion-attribution--overlap-p change)))
                     (and (seq-some overlaps-p of-user)
                          (seq-some (apply-partially
-                                    #'gemini-companion-file-state--restores-p change)
+                                    #'gemini-companion-attribution--restores-p change)
                                    (seq-filter overlaps-p previous)))))
                 (funcall differences text)))))
 
 ;;;; Reported writes
 
-(defun gemini-companion-file-state-record (session file before after)
+(defun gemini-companion-attribution-record (session file before after)
   "Record that SESSION has written FILE, maybe without a review.
 BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
 the current one.  If such an edit is recorded already, record only that it was
 reported and written."
-  (let ((edit (or (gemini-companion-file-state--of-write session file before after)
-                  (gemini-companion-file-state--record-new session file before
-                                                           after))))
+  (let ((edit (or (gemini-companion-attribution--of-write session file before after)
+                  (gemini-companion-attribution--record-new session file before
+                                                            after))))
     (setf (gemini-companion-edit-reported edit) t
           ;; A snapshot may have seen the write of the tool before its report.
           (gemini-companion-edit-command edit) nil
@@ -413,35 +414,35 @@ reported and written."
       (gemini-companion-edit-texts-record-format edit))
     (gemini-companion-edit-notify-file edit 'written)))
 
-(defun gemini-companion-file-state--of-write (session file before after)
+(defun gemini-companion-attribution--of-write (session file before after)
   "Return the recorded edit that SESSION reports now as written, or nil.
-For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
+For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
   (seq-find
    (lambda (edit)
      (and (gemini-companion-edit-texts-same-p
            after (gemini-companion-edit-text edit))
           (cond ((not (gemini-companion-edit-written-p edit))
-                 (gemini-companion-file-state--begins-with-p edit session before))
+                 (gemini-companion-attribution--begins-with-p edit session before))
                 ((gemini-companion-edit-reported edit)
                  nil)
                 ((gemini-companion-edit-command edit)
-                 (gemini-companion-file-state--begins-with-p edit session before))
+                 (gemini-companion-attribution--begins-with-p edit session before))
                 ;; Compare no turns: the report of the prompt may have been lost.
                 (t))))
    (gemini-companion-edits-of-file (gemini-companion-text-true-name file))))
 
-(defun gemini-companion-file-state--begins-with-p (edit session before)
+(defun gemini-companion-attribution--begins-with-p (edit session before)
   "Return non-nil if EDIT is of the turn of SESSION, and its file had BEFORE."
-  (and (gemini-companion-file-state--in-turn-p edit session)
+  (and (gemini-companion-attribution--in-turn-p edit session)
        (if (gemini-companion-edit-texts-removed-p edit)
            (null before)
          (and (gemini-companion-edit-known-p edit)
               (gemini-companion-edit-texts-same-p
                (or before "") (gemini-companion-edit-texts-before edit))))))
 
-(defun gemini-companion-file-state--record-new (session file before after)
+(defun gemini-companion-attribution--record-new (session file before after)
   "Record a new edit for a write that SESSION reports, and return the edit.
-For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
+For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
   (let* ((edit (gemini-companion-edit-make
                 :id (gensym) :session session :file file :decision 'unreviewed))
          (bytes (gemini-companion-edit-texts-bytes edit))
@@ -451,20 +452,20 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
     (gemini-companion-edit-texts-set
      edit
      (if before
-         (gemini-companion-file-state--reported-content edit now before after)
+         (gemini-companion-attribution--reported-content edit now before after)
        (gemini-companion-content-with now 'none))
      after)
     (gemini-companion-edit-add edit)
     edit))
 
 ;; A snapshot has bytes, which no CLI has read.
-(cl-defun gemini-companion-file-state-record-bytes
+(cl-defun gemini-companion-attribution-record-bytes
     (session file before after command &key modes made)
   "Record that COMMAND of SESSION has made AFTER of BEFORE in FILE.
 BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
 deleted, which had MODES.  MADE are the names of new directories.  Do nothing if
 an edit has reported that write."
-  (unless (gemini-companion-file-state--reported-p file after)
+  (unless (gemini-companion-attribution--reported-p file after)
     (let* ((edit (gemini-companion-edit-make
                   :id (gensym) :session session :file file :command command
                   :decision 'unreviewed :file-state 'written
@@ -474,13 +475,13 @@ an edit has reported that write."
                   (gemini-companion-edit-texts-content edit (or after "")))))
       (gemini-companion-edit-texts-set edit content text)
       (setf (gemini-companion-edit-missing-directories edit)
-            (gemini-companion-file-state--made edit made))
+            (gemini-companion-attribution--made edit made))
       (gemini-companion-edit-add edit)
       (when after
         (gemini-companion-edit-texts-record-format edit))
       (gemini-companion-edit-notify-file edit 'written))))
 
-(defun gemini-companion-file-state--made (edit made)
+(defun gemini-companion-attribution--made (edit made)
   "Return the directories of the new file of EDIT that are in MADE, a sequence.
 They are true names, the innermost first."
   (let ((made (mapcar #'file-name-as-directory made))
@@ -492,7 +493,7 @@ They are true names, the innermost first."
       (setq directory (file-name-directory (directory-file-name directory))))
     (nreverse names)))
 
-(defun gemini-companion-file-state-record-unmarked (session unmarked command)
+(defun gemini-companion-attribution-record-unmarked (session unmarked command)
   "Record that COMMAND of SESSION has written the files of UNMARKED."
   (let ((edit (gemini-companion-edit-make
                :id (gensym) :session session :command command
@@ -502,33 +503,34 @@ They are true names, the innermost first."
     (gemini-companion-edit-add edit)
     (gemini-companion-edit-notify-file edit 'written)))
 
-(defun gemini-companion-file-state--reported-p (file bytes)
+(defun gemini-companion-attribution--reported-p (file bytes)
   "Return non-nil if the last edit of FILE was written, and has made BYTES."
   (when-let* ((edit (car (gemini-companion-edits-of-file
                           (gemini-companion-text-true-name file)))))
     (and bytes
          (gemini-companion-edit-written-p edit)
-         (gemini-companion-file-state--text-in-file edit bytes))))
+         (gemini-companion-attribution--text-in-file edit bytes))))
 
-(defun gemini-companion-file-state--reported-content (edit now before after)
+(defun gemini-companion-attribution--reported-content (edit now before after)
   "Return the content of the file of EDIT before the write that a CLI reports.
 NOW is its content after that.  For BEFORE and AFTER, see
-`gemini-companion-file-state-record'.  Where BEFORE has characters that the CLI
+`gemini-companion-attribution-record'.  Where BEFORE has characters that the CLI
 could not read, or the texts cannot be compared, the content before is unknown."
   (condition-case err
-      (gemini-companion-file-state--content-of-report now before after)
+      (gemini-companion-attribution--content-of-report now before after)
     (gemini-companion-text-not-compared
      (message "The previous text of %s is unknown: %s"
               (gemini-companion-edit-name edit) (error-message-string err))
      (gemini-companion-content-with now 'unknown))))
 
-(defun gemini-companion-file-state--content-of-report (now before after)
+(defun gemini-companion-attribution--content-of-report (now before after)
   "Return the content of a file before the write that its CLI reports.
-For NOW, BEFORE and AFTER, see `gemini-companion-file-state--reported-content'."
+For NOW, BEFORE and AFTER, see
+`gemini-companion-attribution--reported-content'."
   (let ((content (gemini-companion-content-encoded
                   now
                   (if (gemini-companion-content-bytes-p now)
-                      (gemini-companion-file-state--with-ends
+                      (gemini-companion-attribution--with-ends
                        before after (gemini-companion-content-text now))
                     before))))
     (setf (gemini-companion-content-reported content) t)
@@ -539,7 +541,7 @@ For NOW, BEFORE and AFTER, see `gemini-companion-file-state--reported-content'."
       (setf (gemini-companion-content-bytes content) 'unknown))
     content))
 
-(defun gemini-companion-file-state--with-ends (before after now)
+(defun gemini-companion-attribution--with-ends (before after now)
   "Return the text BEFORE a write, with the line ends that the file had.
 The CLI reports BEFORE and AFTER, and the file has the text NOW.  If the report
 has plain line ends and no byte order mark, but the file does not, the CLI has
@@ -552,5 +554,5 @@ in NOW, or if it was removed, the end of the line at its position."
       (gemini-companion-lines-fit before now)
     before))
 
-(provide 'gemini-companion-file-state)
-;;; gemini-companion-file-state.el ends here
+(provide 'gemini-companion-attribution)
+;;; gemini-companion-attribution.el ends here

@@ -1,19 +1,19 @@
-;;; gemini-companion-file-state-test.el --- Tests of what became of files  -*- lexical-binding: t; -*-
+;;; gemini-companion-attribution-test.el --- Tests of what became of files  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-edit-test-helper)
-(require 'gemini-companion-file-state)
 (require 'gemini-companion-review-test-helper)
 
 ;;;; Edits that were not written
 
 ;; A minute later, the overview said "unwritten", as a warning.
-(ert-deftest gemini-companion-file-state-expects-no-write-of-what-was-refused ()
+(ert-deftest gemini-companion-attribution-expects-no-write-of-what-was-refused ()
   :tags '(pure)
   (gemini-companion-edit-test-with '(("a" "old\n") ("b" "old\n"))
     (let ((rejected (gemini-companion-test-open "a" "new\n" 1))
@@ -25,7 +25,7 @@
       (should-not (gemini-companion-edit-file-state rejected))
       (should-not (gemini-companion-edit-file-state closed)))))
 
-(ert-deftest gemini-companion-file-state-reports-edits-that-were-not-written-once ()
+(ert-deftest gemini-companion-attribution-reports-edits-that-were-not-written-once ()
   :tags '(pure)
   (dolist
       (end
@@ -65,7 +65,7 @@
 
 ;;;; Reports and reverts
 
-(ert-deftest gemini-companion-file-state-has-what-the-terminal-let-overwrite ()
+(ert-deftest gemini-companion-attribution-has-what-the-terminal-let-overwrite ()
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (with-current-buffer (gemini-companion-edit-proposal-buffer
                           (gemini-companion-test-open "a" "1\n" 1 session))
@@ -105,30 +105,30 @@
       (should-not (member (list refused 'written) events))
       (should-error (gemini-companion-undo-check other) :type 'user-error))))
 
-(ert-deftest gemini-companion-file-state-records-what-was-written-without-review ()
+(ert-deftest gemini-companion-attribution-records-what-was-written-without-review ()
   :tags '(pure)
   (gemini-companion-test-with-edits nil
     (let ((file (expand-file-name "a")))
-      (gemini-companion-file-state-record session file "é\n" "new\n")
-      (gemini-companion-file-state-record session file nil "newer\n")
+      (gemini-companion-attribution-record session file "é\n" "new\n")
+      (gemini-companion-attribution-record session file nil "newer\n")
       ;; A CLI takes any file for UTF-8.
-      (gemini-companion-file-state-record session file "caf\uFFFD\n" "last\n")
+      (gemini-companion-attribution-record session file "caf\uFFFD\n" "last\n")
       (should (equal '(("a" unreviewed "\303\251\n" "new\n")
                        ("a" unreviewed none "newer\n")
                        ("a" unreviewed unknown "last\n"))
                      (gemini-companion-edits-test-reported))))))
 
-(ert-deftest gemini-companion-file-state-records-a-write-of-a-file-that-is-gone ()
+(ert-deftest gemini-companion-attribution-records-a-write-of-a-file-that-is-gone ()
   "The text before the first edit was too large to be kept."
   :tags '(pure)
   (gemini-companion-test-with-edits
       `(("a" ,(make-string (* 6 1024 1024) ?x)))
     (gemini-companion-edit-reject (gemini-companion-test-open "a" "1\n" 1 session))
     (delete-file "a")
-    (gemini-companion-file-state-record session (expand-file-name "a") "A\n" "1\n")
+    (gemini-companion-attribution-record session (expand-file-name "a") "A\n" "1\n")
     (should (equal '(rejected unreviewed) (gemini-companion-edits-test-states)))))
 
-(ert-deftest gemini-companion-file-state-records-a-reviewed-edit-once ()
+(ert-deftest gemini-companion-attribution-records-a-reviewed-edit-once ()
   :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
     (gemini-companion-test-accept "a" "1\n" 1 session)
@@ -148,13 +148,13 @@
                       unreviewed unreviewed)
                      ("link/b" "B\n" "2\n" accepted unreviewed accepted accepted
                       unreviewed unreviewed)))
-      (gemini-companion-file-state-record session (expand-file-name file) before after)
+      (gemini-companion-attribution-record session (expand-file-name file) before after)
       (ert-info (file)
         (should (equal states (gemini-companion-edits-test-states)))))
     (should (equal "4 files"
                    (car (gemini-companion-edit-hunks-total (gemini-companion-edits)))))))
 
-(ert-deftest gemini-companion-file-state-of-what-others-take-away-is-gone ()
+(ert-deftest gemini-companion-attribution-of-what-others-take-away-is-gone ()
   :tags '(pure)
   (gemini-companion-test-with-changes '(("a" "1\n2\n") ("b" "1\n2\n"))
     (gemini-companion-test-writes "a" "one\n2\n" session)
@@ -167,7 +167,7 @@
     (should (equal '(gone undone gone) (gemini-companion-edits-test-states)))
     (should (equal "gone" (gemini-companion-edit-word 'gone)))))
 
-(ert-deftest gemini-companion-file-state-follows-what-becomes-of-its-file ()
+(ert-deftest gemini-companion-attribution-follows-what-becomes-of-its-file ()
   :tags '(pure)
   (gemini-companion-test-with-changes '(("c" "A\n"))
     (make-symbolic-link "target" "new")
@@ -185,7 +185,7 @@
     (should (equal "A\n" (gemini-companion-test-file-text "c")))
     (should (equal (make-list 9 'undone) (gemini-companion-edits-test-states)))))
 
-(ert-deftest gemini-companion-file-state-edit-refused-is-not-what-the-next-turn-writes ()
+(ert-deftest gemini-companion-attribution-edit-refused-is-not-what-the-next-turn-writes ()
   ;; Emacs may see the file before the report, or after it.
   (dolist (order '((file report) (report file)))
     (ert-info ((format "%s" order))
@@ -200,8 +200,8 @@
             (funcall begin)
             (dolist (event order)
               (if (eq event 'report)
-                  (gemini-companion-file-state-record session buffer-file-name
-                                                      "A\n" "1\n")
+                  (gemini-companion-attribution-record session buffer-file-name
+                                                       "A\n" "1\n")
                 (gemini-companion-test-write "a" "1\n")
                 (gemini-companion-test-eventually
                   (equal "1\n" (buffer-string)))))
@@ -214,7 +214,7 @@
 
 ;;;; Who has written the file
 
-(ert-deftest gemini-companion-file-state-edit-that-the-user-saves-over-is-not-written ()
+(ert-deftest gemini-companion-attribution-edit-that-the-user-saves-over-is-not-written ()
   "Qwen Code refuses to write a file that has changed since it read it."
   (dolist (format '(nil after-save later))
     (ert-info ((format "formatted %s" format))
@@ -248,7 +248,7 @@
                                     (gemini-companion-edit-test-ends
                                      first second)))))))))))
 
-(ert-deftest gemini-companion-file-state-edit-is-written-before-the-user-saves-over-it ()
+(ert-deftest gemini-companion-attribution-edit-is-written-before-the-user-saves-over-it ()
   (dolist (how '(save auto-revert visit))
     (ert-info ((symbol-name how))
       (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
@@ -265,7 +265,7 @@
             ('visit (find-file-noselect "a")))
           (should (equal '(unreviewed) (gemini-companion-edit-test-ends edit))))))))
 
-(ert-deftest gemini-companion-file-state-edit-refused-is-not-what-emacs-writes ()
+(ert-deftest gemini-companion-attribution-edit-refused-is-not-what-emacs-writes ()
   (gemini-companion-test-with-edits '(("a" "A\n"))
     ;; Typed and saved by the user, also during the review.
     (let ((edit (gemini-companion-test-open "a" "1\n" 1 session)))
@@ -284,7 +284,7 @@
       (should (equal '(undone dismissed)
                      (gemini-companion-edit-test-ends written refused))))))
 
-(ert-deftest gemini-companion-file-state-edit-refused-is-not-what-another-cli-writes ()
+(ert-deftest gemini-companion-attribution-edit-refused-is-not-what-another-cli-writes ()
   :tags '(pure)
   (dolist (first '(accept reject))
     (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
@@ -304,7 +304,7 @@
         (should (equal '(accepted rejected)
                        (gemini-companion-edit-test-ends accepted refused)))))))
 
-(ert-deftest gemini-companion-file-state-edit-is-not-written-where-the-file-is-the-same ()
+(ert-deftest gemini-companion-attribution-edit-is-not-written-where-the-file-is-the-same ()
   :tags '(pure)
   (dolist (change (list (lambda () (set-file-times "a"))
                         (lambda ()
@@ -315,7 +315,7 @@
         (funcall change)
         (should (equal '(unwritten) (gemini-companion-edit-test-ends edit)))))))
 
-(ert-deftest gemini-companion-file-state-text-of-several-edits-is-of-the-first ()
+(ert-deftest gemini-companion-attribution-text-of-several-edits-is-of-the-first ()
   :tags '(pure)
   (pcase-dolist
       (`(,written ,expected ,one-of)
@@ -329,7 +329,7 @@
         (setq gemini-companion-test-send #'ignore)
         (let ((edits (list (gemini-companion-test-accept "a" "A\n2\n3\n" 1 session)
                            (gemini-companion-test-open "a" "same\n2\n3\n" 2 session))))
-          (should (gemini-companion-file-state-follows-p (cadr edits)))
+          (should (gemini-companion-attribution-follows-p (cadr edits)))
           (gemini-companion-edit-accept (cadr edits))
           (push (gemini-companion-test-open "a" "same\n2\n3\n" 3 session) (cddr edits))
           (with-current-buffer (gemini-companion-edit-proposal-buffer (nth 2 edits))
@@ -351,4 +351,4 @@
           ;; What the user has typed is nowhere else.
           (should (equal '("same\n2\n3\nmine\n") kill-ring)))))))
 
-;;; gemini-companion-file-state-test.el ends here
+;;; gemini-companion-attribution-test.el ends here
