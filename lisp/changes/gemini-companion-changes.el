@@ -994,9 +994,7 @@ of HUNK.  The value is a cons, or nil if nothing is recorded of EDIT."
   "Record that the user has UNDONE HUNKS of RECORD, or not any more.
 Update its changes."
   (gemini-companion-changes-flag-undone record hunks undone)
-  (gemini-companion-changes-update record)
-  (gemini-companion-changes--set-states
-   record (gemini-companion-changes-buffer record)))
+  (gemini-companion-changes-update record))
 
 (defun gemini-companion-changes-flag-kept (record hunks kept)
   "Record that HUNKS of RECORD are KEPT, or not any more."
