@@ -269,13 +269,10 @@ They are there with and without the changes."
          (now (and changes (gemini-companion-overview-draw-lines-now row)))
          (others (seq-filter (lambda (line) (< line (length now))) others)))
     (cl-loop for change in changes
-             sum (- (gemini-companion-hunk-new-end change)
-                    (gemini-companion-hunk-new change)
+             sum (- (gemini-companion-hunk-new-count change)
                     (cl-loop for piece in (gemini-companion-overview-draw--pieces-of-change
                                            change now others nil)
-                             sum (- (gemini-companion-overview-draw--piece-end piece)
-                                    (gemini-companion-overview-draw--piece-start
-                                     piece)))))))
+                             sum (gemini-companion-hunk-new-count piece))))))
 
 (defun gemini-companion-overview-draw--lines-of-file (row)
   "Return the numbers of lines of ROW, a file; \"?\" if they are unknown.
@@ -962,16 +959,17 @@ that the diff does not have are inserted at its end."
 ;;;; The diff of a file
 
 (cl-defstruct (gemini-companion-overview-draw--piece
+               (:include gemini-companion-hunk)
                (:noinline t)
                (:constructor gemini-companion-overview-draw--piece
-                             (start end lines with state mark))
+                             (new new-end lines mark &optional state with))
                (:copier nil))
-  "A piece of the diff of a file.
-The current text has the lines from index START to END, exclusive.  Without the
-change, LINES would be there; with it, WITH, a list, or nil if the current text
-has the change.  STATE is nil if the change is left, or `kept' or `undone'.
-MARK identifies the change: a cons of `left' or `decided' and its number."
-  start end lines with state mark)
+  "A hunk of the diff of a file, whose second text is the current one.
+It is a change, or a part of one, which MARK identifies: a cons of `left' or
+`decided' and its number.  STATE is nil if the change is left, or `kept' or
+`undone'.  With an undone change, the current text would have WITH, a list, in
+place of the lines from NEW to NEW-END."
+  mark state with)
 
 (defun gemini-companion-overview-draw--pieces (row now others)
   "Return the pieces of the diff of ROW in the lines NOW, in order.
@@ -991,14 +989,11 @@ if they are there without it."
                        (gemini-companion-hunk-new decided)
                        (gemini-companion-hunk-new-end decided)
                        (gemini-companion-hunk-lines decided)
+                       (cons 'decided number) state
                        (and (eq state 'undone)
-                            (gemini-companion-record-decided-with decided))
-                       state (cons 'decided number))
+                            (gemini-companion-record-decided-with decided)))
                       pieces))
-    (seq-sort (lambda (a b)
-                (< (gemini-companion-overview-draw--piece-start a)
-                   (gemini-companion-overview-draw--piece-start b)))
-              (nreverse pieces))))
+    (seq-sort-by #'gemini-companion-hunk-new #'< (nreverse pieces))))
 
 (defun gemini-companion-overview-draw--pieces-of-change (change now others mark)
   "Return the pieces of CHANGE, which is left, with MARK, the last one first.
@@ -1012,12 +1007,12 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
         (when-let* ((at (seq-position lines (aref now other) #'equal)))
           (when (or (< start other) (< 0 at))
             (push (gemini-companion-overview-draw--piece
-                   start other (seq-take lines at) nil nil mark)
+                   start other (seq-take lines at) mark)
                   pieces))
           (setq start (1+ other)
                 lines (nthcdr (1+ at) lines)))))
     (when (or (< start end) lines)
-      (push (gemini-companion-overview-draw--piece start end lines nil nil mark)
+      (push (gemini-companion-overview-draw--piece start end lines mark)
             pieces))
     pieces))
 
@@ -1037,8 +1032,8 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
                  (mapcar (lambda (piece)
                            (gemini-companion-hunk-make
                             nil nil
-                            (gemini-companion-overview-draw--piece-start piece)
-                            (gemini-companion-overview-draw--piece-end piece)
+                            (gemini-companion-hunk-new piece)
+                            (gemini-companion-hunk-new-end piece)
                             (gemini-companion-overview-draw--piece-with piece)))
                          undone)
                  now)))
@@ -1064,20 +1059,20 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
         (shifts nil))
     (dolist (piece pieces)
       (pcase-let* (((cl-struct gemini-companion-overview-draw--piece
-                               start end lines with state mark)
+                               (new start) (new-end end) lines with state)
                     piece)
                    (now (- end start))
                    (undone (eq state 'undone))
                    (old-count (if undone now (length lines)))
-                   (new-count (if undone (length with) now)))
-        (cl-flet ((hunk (new new-end)
-                    (gemini-companion-hunk-make (+ start more-old)
-                                                (+ start more-old old-count)
-                                                new new-end lines)))
-          (push (list (hunk (+ start more-new) (+ start more-new new-count))
-                      (hunk start end)
-                      state mark)
-                drawn))
+                   (new-count (if undone (length with) now))
+                   (old (+ start more-old)))
+        (setf (gemini-companion-hunk-old piece) old
+              (gemini-companion-hunk-old-end piece) (+ old old-count))
+        (push (cons (gemini-companion-hunk-make
+                     old (+ old old-count)
+                     (+ start more-new) (+ start more-new new-count) lines)
+                    piece)
+              drawn)
         (cl-incf more-old (- old-count now))
         (cl-incf more-new (- new-count now))
         (when undone
@@ -1086,9 +1081,9 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
     (gemini-companion-unified-draw-insert
      (gemini-companion-overview-row-edit row) old new (mapcar #'car drawn) unfolded nil
      :digits (gemini-companion-overview-draw--digits old new)
-     :decided (delq nil (mapcar (pcase-lambda (`(,hunk ,_ ,state ,_))
-                                  (and state (cons hunk state)))
-                                drawn))
+     :decided (cl-loop for (hunk . piece) in drawn
+                       for state = (gemini-companion-overview-draw--piece-state piece)
+                       when state collect (cons hunk state))
      :number (if shifts
                  (lambda (line)
                    (- line (or (cdr (seq-find (lambda (shift) (<= (car shift) line))
@@ -1108,18 +1103,20 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
 
 (defun gemini-companion-overview-draw--mark-lines (drawn)
   "Put properties that identify its change on the lines of each hunk in the buffer.
-DRAWN is a list of a hunk as it was drawn, the hunk in the file, its state, and
-the value of the text property `gemini-companion-overview-change'."
+DRAWN is an alist from each hunk as it was drawn to its piece, whose mark is the
+value of the text property `gemini-companion-overview-change'."
   (let ((position (point-min)))
     (while (< position (point-max))
       (let ((next (next-single-property-change position 'gemini-companion-hunk
                                                nil (point-max)))
-            (entry (assq (get-text-property position 'gemini-companion-hunk) drawn)))
-        (pcase entry
-          (`(,_ ,hunk ,_ ,mark)
-           (add-text-properties position next
-                                (list 'gemini-companion-hunk hunk
-                                      'gemini-companion-overview-change mark))))
+            (piece (cdr (assq (get-text-property position 'gemini-companion-hunk)
+                              drawn))))
+        (when piece
+          (add-text-properties
+           position next
+           (list 'gemini-companion-hunk piece
+                 'gemini-companion-overview-change
+                 (gemini-companion-overview-draw--piece-mark piece))))
         (setq position next)))))
 
 (provide 'gemini-companion-overview-draw)
