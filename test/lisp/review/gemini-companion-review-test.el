@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'ert-x)
 (require 'ediff)
 (require 'gemini-companion)
 (require 'gemini-companion-commands)
