@@ -459,14 +459,15 @@ So are edits of which nothing else is recorded."
 The value is a cons of these lines and nil.  If the user has accepted other
 lines than the file has, since the CLI or a formatter has changed them, it is a
 cons of the accepted lines and the lines of the file."
-  (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
-         (content (gemini-companion-edit-texts-now edit))
-         (now (and content (gemini-companion-lines-split
-                            (gemini-companion-content-text content)))))
-    (cond ((or (null now) (equal lines now)) (list lines))
-          ((not (gemini-companion-changes--alone-p edit)) (list lines))
-          ((memq 'one-of (gemini-companion-edit-remarks edit)) (list now))
-          (t (cons lines now)))))
+  (let ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit))))
+    (if-let* (((gemini-companion-changes--alone-p edit))
+              (content (gemini-companion-edit-texts-now edit))
+              (now (gemini-companion-lines-split (gemini-companion-content-text content)))
+              ((not (equal lines now))))
+        (if (memq 'one-of (gemini-companion-edit-remarks edit))
+            (list now)
+          (cons lines now))
+      (list lines))))
 
 (defun gemini-companion-changes--alone-p (edit)
   "Return non-nil if the current text of the file of EDIT is not by the user.
