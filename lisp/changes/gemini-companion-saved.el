@@ -30,6 +30,7 @@
 (require 'gemini-companion-content)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-install)
@@ -412,7 +413,8 @@ Drop it if its file is not shared."
      (record
       (let ((state (gemini-companion-saved--state record)))
         (unless (equal state (gemini-companion-saved--entry-state entry))
-          (let ((chain (gemini-companion-saved--chain record)))
+          (let ((chain (gemini-companion-garbage-later
+                         (gemini-companion-saved--chain record))))
             (setf (gemini-companion-saved--entry-state entry) state)
             (gemini-companion-saved--set-data
              entry (and chain (gemini-companion-saved--encode chain))))))))))
@@ -641,26 +643,26 @@ A directory has a slash at its end."
       (gemini-companion-saved--read root)
       (gemini-companion-saved--restore-later))))
 
-(defun gemini-companion-saved--use-session (session)
-  "Restore what is saved of the root from which SESSION has connected."
-  (when-let* ((directory (gemini-companion-session-directory session))
-              ((not (gemini-companion-session-remote session))))
-    (gemini-companion-saved--use (file-name-as-directory
-                                  (gemini-companion-text-true-name directory)))))
+(defun gemini-companion-saved--use-directories (directories)
+  "Restore what is saved of the roots that contain DIRECTORIES, names or nil."
+  (dolist (directory (seq-uniq directories))
+    (unless (or (null directory) (file-remote-p directory))
+      (gemini-companion-saved--use
+       (file-name-as-directory (gemini-companion-text-true-name directory))))))
 
 (defun gemini-companion-saved--use-sessions (_previous)
   "Restore what is saved of the roots of the CLIs that are connected."
   (when (gemini-companion-saved--unrestored-p)
-    (mapc #'gemini-companion-saved--use-session (gemini-companion-sessions))))
+    (gemini-companion-saved--use-directories
+     (mapcar #'gemini-companion-session-directory
+             (seq-remove #'gemini-companion-session-remote
+                         (gemini-companion-sessions))))))
 
 (defun gemini-companion-saved--use-buffers ()
   "Restore what is saved of the roots of all buffers."
-  (dolist (directory (seq-uniq (mapcar (lambda (buffer)
-                                         (buffer-local-value 'default-directory buffer))
-                                       (buffer-list))))
-    (unless (or (null directory) (file-remote-p directory))
-      (gemini-companion-saved--use
-       (file-name-as-directory (gemini-companion-text-true-name directory))))))
+  (gemini-companion-saved--use-directories
+   (mapcar (lambda (buffer) (buffer-local-value 'default-directory buffer))
+           (buffer-list))))
 
 (defun gemini-companion-saved--unrestored-p ()
   "Return non-nil if something is not restored yet."
@@ -717,7 +719,8 @@ A directory has a slash at its end."
                 (t
                  ;; The replay reports what became of the edits.
                  (setf (gemini-companion-saved--entry-record entry) t)
-                 (let ((record (gemini-companion-saved--replay key value)))
+                 (let ((record (gemini-companion-garbage-later
+                                 (gemini-companion-saved--replay key value))))
                    (setf (gemini-companion-saved--entry-record entry) record
                          (gemini-companion-saved--entry-state entry)
                          (gemini-companion-saved--state record))))))
