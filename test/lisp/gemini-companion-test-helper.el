@@ -195,6 +195,8 @@ Edits, whose outcomes are sent nowhere, are dismissed in the end."
            (gemini-companion-test-set-sessions (and ,session (list ,session)))
            ,@body)
        (gemini-companion-proposal-decide-all 'dismissed)
+       ;; Otherwise the next test has them.
+       (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
        (gemini-companion-part-stop 'session)
        (mapc #'gemini-companion-part-stop (reverse parts)))))
 
