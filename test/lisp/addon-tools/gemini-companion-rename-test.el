@@ -522,7 +522,7 @@ Return the question, or nil if none is asked."
                    ((symbol-function 'make-temp-file)
                     (lambda (prefix &optional dir &rest more)
                       ;; The project is on that disk.
-                      (apply make (if (equal prefix "gemini-companion-")
+                      (apply make (if (equal prefix "gemini-companion")
                                       (concat disk prefix)
                                     prefix)
                              dir more))))
