@@ -141,8 +141,9 @@ def _review(emacs: Editor, file: Path) -> Iterator[Row]:
     what = "hook before an edit, no rules, p10, CPU, ms"
     yield row(what, samples("", "echo {}"), Goal(times=3.5), part=0.1)
     plain = shlex.join([Tools.find().python, "-c", TRIVIAL])
+    # The search of the shell takes 2 ms of it, and the module of sockets as many.
     what = "the same, with rules, p10, CPU, ms"
-    yield row(what, samples('("*.c" . always)', plain), Goal(times=1.3), part=0.1)
+    yield row(what, samples('("*.c" . always)', plain), Goal(times=1.5), part=0.1)
     emacs.ask("(progn (setq gemini-companion-review-rules nil) t)")
 
 

@@ -4,10 +4,9 @@
 
 ;;; Commentary:
 
-;; Starts a language server, and records how long it takes for each question, and
-;; how long Emacs works meanwhile without reading keys.  That is processor time, as
-;; the language server uses all processors; or the time for which Emacs waits until
-;; the language server reads.
+;; Starts a language server, and records how long Emacs works without reading keys while
+;; a question is answered.  That is processor time, as the language server uses all
+;; processors; or the time for which Emacs waits until the language server reads.
 
 ;;; Code:
 
@@ -23,7 +22,6 @@
 (defvar eglot-server-programs)
 (defvar gemini-companion-run-commands)
 
-(defvar bench-names--server 0 "Seconds that the language server has taken.")
 (defvar bench-names--sending nil
   "Time when Emacs began to send a message, or nil.")
 (defvar bench-names--last '(0 . 0)
@@ -41,30 +39,12 @@
   (gemini-companion-tools--run "link" '("gemini") #'ignore)
   (gemini-companion-tools--write-policy "gemini")
   (gemini-companion-part-ready 'tools 'started)
-  (advice-add 'jsonrpc-async-request :around #'bench-names--request)
-  (bench-names-watch))
+  nil)
 
 (defun bench-names-watch ()
   "Begin to record how long Emacs works without reading keys."
   (advice-add 'process-send-string :around #'bench-names--send)
   (run-at-time 0 0.001 #'bench-names--tick))
-
-(defun bench-names--request (function server method params &rest options)
-  "Call FUNCTION with SERVER, METHOD, PARAMS and OPTIONS; record the time.
-Before the question for references, which it must read, the server gets a
-request of an unknown method, whose answer is an error."
-  (let ((began (float-time)))
-    (when (memq method '(:textDocument/references :$/gemini-companion))
-      (setq options (copy-sequence options))
-      (dolist (name '(:success-fn :error-fn))
-        (let ((then (plist-get options name)))
-          (setq options
-                (plist-put options name
-                           (lambda (result)
-                             (setq bench-names--server (+ bench-names--server
-                                                          (- (float-time) began)))
-                             (funcall then result)))))))
-    (apply function server method params options)))
 
 (defun bench-names--now ()
   "Return the processor time and the time of garbage collection."
@@ -94,14 +74,12 @@ While Emacs waits to send a message it runs timers, but handles no keys."
 (defun bench-names-begin ()
   "Forget what was recorded."
   (setq bench-names--work 0
-        bench-names--server 0
         bench-names--last (bench-names--now)))
 
 (defun bench-names-end ()
-  "Return the ms that the server took, and the longest ms of work at once."
+  "Return the longest ms of work at once since `bench-names-begin'."
   (bench-names--tick)
-  (mapcar (lambda (seconds) (* 1000 seconds))
-          (list bench-names--server bench-names--work)))
+  (* 1000 bench-names--work))
 
 (defun bench-names-visit (file)
   "Visit FILE with point at its end; return non-nil once its server has it."

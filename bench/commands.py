@@ -88,9 +88,10 @@ def measure(directory: Path) -> Iterator[Row]:
         # With all buffers searched for each report, it is 31 times.
         what = "report of a moved point, 1,000 buffers (comparator: 20), CPU, ms"
         yield row(what, _buffers(sides, f"report {REPORTS}"), Goal(times=1.5))
-        # One search among all buffers doubles it; one for each file makes it 17 times.
+        # A search among all buffers takes 1.4 ms; there is one, and a table of them for
+        # the rest.  A search for each file of the turn would add 80 ms.
         what = "60th write of a turn, 1,000 buffers (comparator: 20), CPU, ms"
-        yield row(what, _buffers(sides, f'writes "{directory}"', 5), Goal(times=4))
+        yield row(what, _buffers(sides, f'writes "{directory}"', 5), Goal(more=5))
 
 
 def _looks(emacs: Editor) -> dict[str, Samples]:

@@ -139,7 +139,7 @@ def _status() -> Row:
             emacs.ask("(bench-names-begin)")
             emacs.ask("(progn (gemini-companion-status) nil)")
             until(lambda: emacs.ask("(bench-names-status-p)"), "the status is complete")
-            return float(emacs.ask("(bench-names-end)")[1])
+            return float(emacs.ask("(bench-names-end)"))
 
         samples = alternate(ROUNDS, ours=ours, limit=start_of_python)
     what = "status, longest without keys, 400 processes, p25, CPU, ms"
