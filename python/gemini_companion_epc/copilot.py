@@ -20,7 +20,7 @@ from time import monotonic
 
 from .client import Client
 from .common import directory_in, this_host
-from .hooks import Called, Choice, Edited, Hooks, Question, Turn, call_key, field_of
+from .hooks import Called, Choice, Edited, Hooks, Question, Step, call_key, field_of
 from .protocol import Protocol, Reviews, Tool
 from .threads import in_thread
 from .types import Facts, File, Json, NoAnswer, file_name, string
@@ -279,10 +279,10 @@ class CopilotHooks(Hooks):
     def directory(self, event: Facts) -> str:
         return string(event, "cwd")
 
-    def read(self, event: Facts) -> Turn | Edited | None:
+    def read(self, event: Facts) -> Step | Edited | None:
         if "prompt" in event:
-            return Turn("prompt", str(event["prompt"]))
-        return Turn("end") if "stopReason" in event else None
+            return Step("prompt", str(event["prompt"]))
+        return Step("end") if "stopReason" in event else None
 
     def has_ended(self, event: Facts) -> bool:
         # A prompt is submitted, and a turn ends, only when no question is open.

@@ -11,7 +11,7 @@ from .hooks import (
     Edited,
     Hooks,
     Question,
-    Turn,
+    Step,
     TurnEvent,
     call_key,
     choices_in,
@@ -38,7 +38,7 @@ class GeminiHooks(Hooks):
     def directory(self, event: Facts) -> str:
         return string(event, "cwd")
 
-    def read(self, event: Facts) -> Turn | Edited | None:
+    def read(self, event: Facts) -> Step | Edited | None:
         if event.get("hook_event_name") == BEFORE_TOOL:
             return None
         step = self.events.get(str(event.get("hook_event_name")))
@@ -48,7 +48,7 @@ class GeminiHooks(Hooks):
         if step == "prompt" and not prompt:
             # Qwen Code also reports the results of tools.
             step = "edit"
-        return Turn(step, prompt)
+        return Step(step, prompt)
 
     tool_events: ClassVar[Mapping[str, bool]] = {BEFORE_TOOL: False, "AfterTool": True}
     """The events before and after a tool, and whether it has ended."""

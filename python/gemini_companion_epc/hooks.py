@@ -19,7 +19,7 @@ TurnEvent: TypeAlias = Literal["prompt", "edit", "end", "question"]
 """What happens in a turn: its prompt, the use of a tool, its end, a question."""
 
 
-class Turn(NamedTuple):
+class Step(NamedTuple):
     """A step of a turn."""
 
     event: TurnEvent
@@ -156,7 +156,7 @@ class Hooks(ABC):
         """Return the directory of the CLI, or raise MalformedArgument."""
 
     @abstractmethod
-    def read(self, event: Facts) -> Turn | Edited | None:
+    def read(self, event: Facts) -> Step | Edited | None:
         """Return what ``event`` reports, None if it is to be ignored.
 
         Raise MalformedArgument if it has not the shape of an event.
@@ -183,7 +183,7 @@ class Hooks(ABC):
     def is_prompt(self, event: Facts) -> bool:
         """Return whether ``event`` is a prompt, to which its answer may add."""
         step = self.read(event)
-        return isinstance(step, Turn) and step.event == "prompt"
+        return isinstance(step, Step) and step.event == "prompt"
 
     def is_result(self, event: Facts) -> bool:
         """Return whether ``event`` is the end of a tool, to whose result may be added.
@@ -238,12 +238,12 @@ class Reports(Hooks):
             return None
         return Called(has_ended, string(event, "id"), string(event, "name"))
 
-    def read(self, event: Facts) -> Turn | Edited | None:
+    def read(self, event: Facts) -> Step | Edited | None:
         step = event.get("event")
         if step == "prompt":
-            return Turn("prompt", string(event, "prompt"))
+            return Step("prompt", string(event, "prompt"))
         if step == "end":
-            return Turn("end")
+            return Step("end")
         if step != "edit":
             return None
         before = event.get("before")

@@ -16,7 +16,7 @@ from .client import Client
 from .common import ASK, RENAME, UNKNOWN_RENAME
 from .config import Config
 from .emacs import Emacs
-from .hooks import LONGEST_QUESTION, Edited, Hooks, Question
+from .hooks import LONGEST_QUESTION, Edited, Hooks, Question, Step
 from .model_texts import (
     LONGEST_ANSWER,
     LONGEST_LINE,
@@ -131,9 +131,8 @@ class Questions:
         """Answer a request of the bridge of ``client``, or raise MalformedArgument."""
         method = request.get("method")
         if method == "read":
-            pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
-            facts = {"client": client.name, "pids": pids}
-            await self._hook("read", facts, limit=self._config.edit_limit)
+            cli = await self._cli(client, request)
+            await self._hook("read", cli, limit=self._config.edit_limit)
             return {}
         if method == "event" and client.hooks:
             return await self._event(client, client.hooks, request)
@@ -151,10 +150,10 @@ class Questions:
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
         directory = await self._directory(hooks.directory(event))
-        is_result = request.get("confirms") is True and hooks.is_result(event)
+        confirms = request.get("confirms") is True
+        is_result = confirms and hooks.is_result(event)
         if call := hooks.called(event):
-            pids = await self._pids(client, request, directory)
-            cli = {"client": client.name, "pids": pids}
+            cli = await self._cli(client, request, directory)
             await self.timeline.called(cli, directory, call)
             return await self._addition(cli, hooks, event) if is_result else {}
         try:
@@ -163,44 +162,42 @@ class Questions:
             # An edit that has failed, maybe since the user has undone the last one.
             if not is_result:
                 raise
-            pids = await self._pids(client, request, directory)
-            return await self._addition(
-                {"client": client.name, "pids": pids}, hooks, event
-            )
+            cli = await self._cli(client, request, directory)
+            return await self._addition(cli, hooks, event)
         question = await self._question(client, hooks, event)
         announced = hooks.announced(event)
         has_ended = hooks.has_ended(event)
         if not (step or question or announced or has_ended):
             return {}
-        pids = await self._pids(client, request, directory)
-        facts = {"client": client.name, "pids": pids}
+        cli = await self._cli(client, request, directory)
         if announced is not None:
             path = os.path.join(directory, announced)
-            announcement = {**facts, "path": path, "mode": hooks.mode(event)}
+            facts = {**cli, "path": path, "mode": hooks.mode(event)}
             asks_if_failed = request.get("only_plans") is not True
-            must_ask = await self._must_ask(announcement, asks_if_failed)
+            must_ask = await self._must_ask(facts, asks_if_failed)
             return ASK[client.name] if must_ask else {}
-        # Gemini CLI asks the user only after this hook has returned.
-        moment = self._config.notice_limit
         if has_ended:
-            await self._hook("ended", facts, limit=moment)
+            await self._hook("ended", cli, limit=self._config.notice_limit)
         if question:
-            await self._ask_in_terminal({**facts, "directory": directory}, question)
-        is_prompt = request.get("confirms") is True and hooks.is_prompt(event)
-        if step is None:
-            return await self._addition(facts, hooks, event) if is_prompt else {}
+            await self._ask_in_terminal({**cli, "directory": directory}, question)
         if isinstance(step, Edited):
-            text = await self._edited(facts, step, directory)
-            return await self._addition(facts, hooks, event, text, is_result)
+            text = await self._edited(cli, step, directory)
+            return await self._addition(cli, hooks, event, text, is_result)
+        if step is not None and not await self._report(cli, step, directory):
+            return {}
+        is_prompt = confirms and hooks.is_prompt(event)
+        return await self._addition(cli, hooks, event) if is_prompt else {}
+
+    async def _report(self, cli: Facts, step: Step, directory: str) -> bool:
+        """Report ``step`` of a turn to Emacs, and return whether Emacs has answered."""
         if step.event in ("prompt", "end"):
-            self.timeline.turn(facts, directory)
+            self.timeline.turn(cli, directory)
         prompt = clean(step.prompt.partition("\n")[0][:LONGEST_LINE])
-        turn = {**facts, "event": step.event, "prompt": prompt}
-        limit = moment if step.event == "question" else self._config.edit_limit
-        answer = await self._hook("turn", turn, limit=limit)
-        if is_prompt and answer is not None:
-            return await self._addition(facts, hooks, event)
-        return {}
+        # Gemini CLI asks the user only after the hook of a question has returned.
+        is_question = step.event == "question"
+        limit = self._config.notice_limit if is_question else self._config.edit_limit
+        facts = {**cli, "event": step.event, "prompt": prompt}
+        return await self._hook("turn", facts, limit=limit) is not None
 
     async def _ask_in_terminal(self, facts: Facts, question: Question) -> None:
         """Report to Emacs that a CLI asks ``question`` in its terminal."""
@@ -209,16 +206,18 @@ class Questions:
             moment = self._config.notice_limit
             await self._hook("permission", facts, text, limit=moment)
 
-    async def _pids(
-        self, client: Client, request: Facts, directory: str
-    ) -> Sequence[int]:
-        """Return the PIDs of the CLI of ``request``, and record its ``directory``.
+    async def _cli(
+        self, client: Client, request: Facts, directory: str | None = None
+    ) -> Facts:
+        """Return the facts by which Emacs recognizes the CLI of ``request``.
 
-        Copilot CLI changes it by a command, but not that of its process.
+        Record its ``directory``: Copilot CLI changes it by a command, but not that of
+        its process.
         """
         pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
-        self._on_directory(pids, directory)
-        return pids
+        if directory is not None:
+            self._on_directory(pids, directory)
+        return {"client": client.name, "pids": pids}
 
     async def _addition(
         self,
@@ -253,8 +252,8 @@ class Questions:
             raise MalformedArgument("event must be an object, of a CLI that has hooks")
         directory = await self._directory(hooks.directory(event))
         question, cli = await self._question(client, hooks, event), Watched(pid)
-        pids = await self._pids(client, request, directory)
-        facts = {"client": client.name, "pids": pids, "directory": directory}
+        facts = await self._cli(client, request, directory)
+        facts["directory"] = directory
 
         async def answer() -> Facts:
             if question is None or hooks.answer({}) is None:
@@ -290,15 +289,13 @@ class Questions:
         except MalformedArgument as error:
             return {**_content(str(error)), "isError": True}
         logger.info("question: %s", RENAME)
-        pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
         question_id = uuid4().hex
         new = checked.pop("new_name")
         facts = {
             **checked,
+            **await self._cli(client, request),
             "new": new,
             "id": question_id,
-            "client": client.name,
-            "pids": pids,
             "directory": directory,
         }
 

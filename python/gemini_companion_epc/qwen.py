@@ -11,7 +11,7 @@ from .client import Client
 from .common import ASKING_MODES
 from .companion import COMPANION
 from .gemini import GeminiHooks
-from .hooks import Edited, Question, Turn, TurnEvent
+from .hooks import Edited, Question, Step, TurnEvent
 from .types import Facts
 
 PERMISSION = "PermissionRequest"
@@ -85,14 +85,14 @@ class QwenHooks(GeminiHooks):
         output = {"hookEventName": PERMISSION, "decision": decision}
         return {"hookSpecificOutput": output}
 
-    def read(self, event: Facts) -> Turn | Edited | None:
+    def read(self, event: Facts) -> Step | Edited | None:
         if event.get("hook_event_name") in (PERMISSION, PRE_TOOL):
             return None
         read = super().read(event)
         kind = event.get("notification_type")
-        if isinstance(read, Turn) and kind == "auth_success":
+        if isinstance(read, Step) and kind == "auth_success":
             return None
-        if isinstance(read, Turn) and kind == "idle_prompt":
+        if isinstance(read, Step) and kind == "idle_prompt":
             # After Esc and after an error, Qwen Code sends this, but no "Stop".
             return read._replace(event="end")
         return read

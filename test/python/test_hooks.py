@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 
-from gemini_companion_epc.hooks import Edited, Reports, Turn
+from gemini_companion_epc.hooks import Edited, Reports, Step
 from gemini_companion_epc.types import Facts, MalformedArgument
 
 TEXTS = {"before": None, "after": "b"}
@@ -10,15 +10,15 @@ TEXTS = {"before": None, "after": "b"}
 @pytest.mark.parametrize(
     ("event", "step"),
     [
-        ({"event": "prompt", "prompt": "why?"}, Turn("prompt", "why?")),
-        ({"event": "end"}, Turn("end")),
+        ({"event": "prompt", "prompt": "why?"}, Step("prompt", "why?")),
+        ({"event": "end"}, Step("end")),
         ({"event": "edit", "file": "/a", **TEXTS}, Edited("/a", None, "b")),
         ({"event": "of a later version"}, None),
         ({}, None),
     ],
 )
 def test_an_extension_reports_prompts_edits_and_ends(
-    event: Facts, step: Turn | Edited | None
+    event: Facts, step: Step | Edited | None
 ) -> None:
     assert Reports().read({"directory": "/", **event}) == step
 
