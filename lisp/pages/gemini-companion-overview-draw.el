@@ -227,8 +227,7 @@ A line is counted once, in the newest turn that has written it."
           (let ((undone (and (gemini-companion-record-decided-p change)
                              (eq 'undone (gemini-companion-record-decided-state
                                           change))))
-                (now (- (gemini-companion-hunk-new-end change)
-                        (gemini-companion-hunk-new change))))
+                (now (gemini-companion-hunk-new-count change)))
             (cl-incf removed (if undone
                                  now
                                (length (gemini-companion-hunk-lines change))))
@@ -679,71 +678,76 @@ omitted."
                (gemini-companion-overview-draw--decided row))))))
 
 (defun gemini-companion-overview-draw--remarks (row)
-  "Return remarks about ROW, a file of a turn, a list of texts and nil."
+  "Return remarks about ROW, a file of a turn, a list of texts.
+Those that need attention come first."
   (let* ((edit (gemini-companion-overview-row-edit row))
-         (record (gemini-companion-overview-row-record row))
          (path (gemini-companion-overview-row-path row))
-         (left (gemini-companion-overview-row-left row))
-         (time (gemini-companion-overview-row-answered row))
-         (buffer (gemini-companion-revert-unsaved path))
-         (since (and time
-                     (seq-count
+         (deleted (gemini-companion-edit-deleted-modes edit))
+         (exists (gemini-companion-text-attributes path)))
+    (append
+     (mapcar
+      (lambda (text) (propertize text 'face 'gemini-companion-file-remark))
+      (delq nil
+            (list
+             (and (eq 'unwritten (gemini-companion-edit-status edit))
+                  (gemini-companion-edit-word 'unwritten))
+             (gemini-companion-overview-draw--since-comments row)
+             (gemini-companion-overview-draw--unsaved row))))
+     (mapcar
+      #'gemini-companion-overview-draw--shadow
+      (delq nil
+            (list
+             (and (gemini-companion-overview-row-comments-p row)
+                  (gemini-companion-overview-draw--number-of-comments
+                   (length (gemini-companion-comments-of-file
+                            (gemini-companion-overview-row-file row)))))
+             (and (gemini-companion-overview-draw--new-p row) "new file")
+             (and deleted (if exists "was deleted, exists again" "deleted"))
+             (seq-some #'gemini-companion-edit-texts-conversion
+                       (seq-filter #'gemini-companion-edit-written-p
+                                   (gemini-companion-overview-row-edits row)))
+             (gemini-companion-overview-draw--one-of row)
+             (gemini-companion-overview-draw--partly-undone row)
+             (gemini-companion-overview-draw--also row)
+             (when-let* ((command (gemini-companion-edit-command edit)))
+               (concat "by " (gemini-companion-edit-command-text command)))
+             (gemini-companion-edit-problem edit)
+             (and (eq 'automatic (gemini-companion-edit-decision edit))
+                  (gemini-companion-edit-rule edit))
+             (and (memq (gemini-companion-edit-file-state edit) '(written gone))
+                  (not deleted)
+                  (not exists)
+                  "deleted or renamed since")))))))
+
+(defun gemini-companion-overview-draw--since-comments (row)
+  "Return how many changes of ROW are newer than the comments, or nil for none."
+  (when-let* ((time (gemini-companion-overview-row-answered row))
+              (count (seq-count
                       (lambda (change)
                         (seq-some (lambda (edit)
                                     (< time (gemini-companion-edit-since edit)))
                                   (gemini-companion-record-change-edits change)))
-                      left)))
-         (comments (if (gemini-companion-overview-row-comments-p row)
-                       (length (gemini-companion-comments-of-file
-                                (gemini-companion-overview-row-file row)))
-                     0))
-         (attention (lambda (text)
-                      (propertize text 'face 'gemini-companion-file-remark)))
-         (plain #'gemini-companion-overview-draw--shadow))
-    (append
-     (list
-      (and (eq 'unwritten (gemini-companion-edit-status edit))
-           (funcall attention (gemini-companion-edit-word 'unwritten)))
-      (and since (< 0 since) (funcall attention (format "%d since your comments" since)))
-      (and buffer
-           (when-let* ((text (cond ((gemini-companion-revert-unmerged-p buffer)
-                                    (substitute-command-keys
-                                     "written since; \\<gemini-companion-overview-mode-map>\
+                      (gemini-companion-overview-row-left row)))
+              ((< 0 count)))
+    (format "%d since your comments" count)))
+
+(defun gemini-companion-overview-draw--unsaved (row)
+  "Return a remark if the buffer of ROW's file has unsaved changes, or nil."
+  (when-let* ((buffer (gemini-companion-revert-unsaved
+                       (gemini-companion-overview-row-path row))))
+    (cond ((gemini-companion-revert-unmerged-p buffer)
+           (substitute-command-keys "written since; \\<gemini-companion-overview-mode-map>\
 \\[gemini-companion-overview-merge] merges"))
-                                   ((gemini-companion-overview-row-decided row)
-                                    "not saved")
-                                   (left "unsaved changes here"))))
-             (funcall attention text))))
-     (mapcar
-      (lambda (text) (and text (funcall plain text)))
-      (list
-       (gemini-companion-overview-draw--number-of-comments comments)
-       (and record
-            (or left (gemini-companion-overview-row-empty-p row))
-            (gemini-companion-changes-file-new record)
-            "new file")
-       (and (null record) (gemini-companion-edit-new-p edit) "new file")
-       (and (gemini-companion-edit-deleted-modes edit)
-            (if (gemini-companion-text-attributes path)
-                "was deleted, exists again"
-              "deleted"))
-       (seq-some #'gemini-companion-edit-texts-conversion
-                 (seq-filter #'gemini-companion-edit-written-p
-                             (gemini-companion-overview-row-edits row)))
-       (gemini-companion-overview-draw--one-of row)
-       (gemini-companion-overview-draw--partly-undone row)
-       (gemini-companion-overview-draw--also row)
-       (and (gemini-companion-edit-command edit)
-            (concat "by "
-                    (gemini-companion-edit-command-text
-                     (gemini-companion-edit-command edit))))
-       (gemini-companion-edit-problem edit)
-       (and (eq 'automatic (gemini-companion-edit-decision edit))
-            (gemini-companion-edit-rule edit))
-       (and (memq (gemini-companion-edit-file-state edit) '(written gone))
-            (null (gemini-companion-edit-deleted-modes edit))
-            (not (gemini-companion-text-attributes path))
-            "deleted or renamed since"))))))
+          ((gemini-companion-overview-row-decided row) "not saved")
+          ((gemini-companion-overview-row-left row) "unsaved changes here"))))
+
+(defun gemini-companion-overview-draw--new-p (row)
+  "Return non-nil if a CLI has created the file of ROW, and that is not reviewed."
+  (if-let* ((record (gemini-companion-overview-row-record row)))
+      (and (or (gemini-companion-overview-row-left row)
+               (gemini-companion-overview-row-empty-p row))
+           (gemini-companion-changes-file-new record))
+    (gemini-companion-edit-new-p (gemini-companion-overview-row-edit row))))
 
 (defun gemini-companion-overview-draw--one-of (row)
   "Return how many accepted edits of ROW's file its text may be of, or nil."
@@ -1053,53 +1057,62 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
   "Insert the diff of ROW with PIECES between the buffers OLD and NEW.
 NEW has the lines of what was undone.  OTHERS are the indices of lines that no
 CLI has written, and UNFOLDED the folds whose lines are shown."
-  (let ((drawn nil)
-        (more-old 0)
-        (more-new 0)
-        (shifts nil))
-    (dolist (piece pieces)
-      (pcase-let* (((cl-struct gemini-companion-overview-draw--piece
-                               (new start) (new-end end) lines with state)
-                    piece)
-                   (now (- end start))
-                   (undone (eq state 'undone))
-                   (old-count (if undone now (length lines)))
-                   (new-count (if undone (length with) now))
-                   (old (+ start more-old)))
-        (setf (gemini-companion-hunk-old piece) old
-              (gemini-companion-hunk-old-end piece) (+ old old-count))
-        (push (cons (gemini-companion-hunk-make
-                     old (+ old old-count)
-                     (+ start more-new) (+ start more-new new-count) lines)
-                    piece)
-              drawn)
-        (cl-incf more-old (- old-count now))
-        (cl-incf more-new (- new-count now))
-        (when undone
-          (push (cons (+ 1 end more-new) more-new) shifts))))
-    (setq drawn (nreverse drawn))
+  (let* ((drawn (gemini-companion-overview-draw--drawn pieces))
+         (to-file (seq-filter
+                   (pcase-lambda (`(,_ . ,piece))
+                     (eq 'undone (gemini-companion-overview-draw--piece-state piece)))
+                   (reverse drawn)))
+         (from-file (mapcar (pcase-lambda (`(,hunk . ,piece)) (cons piece hunk))
+                            to-file)))
     (gemini-companion-unified-draw-insert
      (gemini-companion-overview-row-edit row) old new (mapcar #'car drawn) unfolded nil
      :digits (gemini-companion-overview-draw--digits old new)
      :decided (cl-loop for (hunk . piece) in drawn
                        for state = (gemini-companion-overview-draw--piece-state piece)
                        when state collect (cons hunk state))
-     :number (if shifts
-                 (lambda (line)
-                   (- line (or (cdr (seq-find (lambda (shift) (<= (car shift) line))
-                                              shifts))
-                               0)))
-               #'identity)
-     :user-lines
-     (mapcar (lambda (other)
-               (+ 1 other
-                  (or (cdr (seq-find (lambda (shift)
-                                       (<= (- (car shift) (cdr shift))
-                                           (1+ other)))
-                                     shifts))
-                      0)))
-             others))
+     :number (lambda (line) (gemini-companion-overview-draw--shifted line to-file))
+     :user-lines (mapcar (lambda (other)
+                           (gemini-companion-overview-draw--shifted (1+ other)
+                                                                    from-file))
+                         others))
     (gemini-companion-overview-draw--mark-lines drawn)))
+
+(defun gemini-companion-overview-draw--drawn (pieces)
+  "Return an alist from each hunk to draw to its piece, one of PIECES, in order.
+The hunk is between the text before and the text with the lines of what was
+undone.  Set the lines of PIECES in the text before."
+  (let ((more-old 0)
+        (more-new 0))
+    (mapcar
+     (lambda (piece)
+       (pcase-let* (((cl-struct gemini-companion-overview-draw--piece
+                                (new start) (new-end end) lines with state)
+                     piece)
+                    (now (- end start))
+                    (undone (eq state 'undone))
+                    (old-count (if undone now (length lines)))
+                    (new-count (if undone (length with) now))
+                    (old (+ start more-old))
+                    (new (+ start more-new)))
+         (setf (gemini-companion-hunk-old piece) old
+               (gemini-companion-hunk-old-end piece) (+ old old-count))
+         (cl-incf more-old (- old-count now))
+         (cl-incf more-new (- new-count now))
+         (cons (gemini-companion-hunk-make old (+ old old-count)
+                                           new (+ new new-count) lines)
+               piece)))
+     pieces)))
+
+(defun gemini-companion-overview-draw--shifted (line pairs)
+  "Return the number of LINE of one text in another one.
+The texts differ only in the hunks PAIRS, of which the last one is first: conses
+of the hunk in the text of LINE and the hunk in the other text."
+  (pcase (seq-find (lambda (pair) (< (gemini-companion-hunk-new-end (car pair)) line))
+                   pairs)
+    (`(,hunk . ,other)
+     (+ line (- (gemini-companion-hunk-new-end other)
+                (gemini-companion-hunk-new-end hunk))))
+    (_ line)))
 
 (defun gemini-companion-overview-draw--mark-lines (drawn)
   "Put properties that identify its change on the lines of each hunk in the buffer.

@@ -169,8 +169,7 @@ Signal an error if its text differs from what the user has seen."
   "Return non-nil if the diff of ROW, a file, about fits into the window."
   (<= (cl-loop for change in (gemini-companion-overview-row-left row)
                sum (+ 4 (length (gemini-companion-hunk-lines change))
-                      (- (gemini-companion-hunk-new-end change)
-                         (gemini-companion-hunk-new change))))
+                      (gemini-companion-hunk-new-count change)))
       (max 12 (window-height (get-buffer-window nil t)))))
 
 (defun gemini-companion-overview-page--open-by-default (rows)
