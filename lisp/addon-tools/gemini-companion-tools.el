@@ -81,6 +81,17 @@ They run no bridge, and are linked once their extension is installed."
                      (gemini-companion-extension-installed-p client)))
               (gemini-companion-cli-installed)))
 
+(defun gemini-companion-tools--clients ()
+  "Return the clients that can be linked, a list of names."
+  (append (gemini-companion-tools--linkable)
+          (gemini-companion-tools--notifying)
+          (gemini-companion-tools--reporting)))
+
+(defun gemini-companion-tools--installed ()
+  "Return the installed clients that can be linked, a list of names."
+  (seq-intersection (gemini-companion-tools--clients)
+                    (gemini-companion-cli-installed)))
+
 (defun gemini-companion-tools--command (client)
   "Return the command of the bridge for CLIENT.
 Its Python is the Python of the server, by a name that outlives an
@@ -368,11 +379,6 @@ file is not written, since Python would compile it again."
 
 ;;;; Links
 
-(defun gemini-companion-tools--clients ()
-  "Return the installed clients with a command that links extensions."
-  (seq-intersection (gemini-companion-tools--linkable)
-                    (gemini-companion-cli-installed)))
-
 (defun gemini-companion-tools--notification-file (client)
   "Return the name of the file of hooks that links CLIENT."
   (gemini-companion-tools--file
@@ -457,12 +463,9 @@ and those of the commands, such as: Qwen Code: exit status 1"
                           (cons (directory-file-name default-directory)
                                 (cdr link))
                         (list gemini-companion-tools--name))))
-      (gemini-companion-cli-program
-       "gemini-companion-link"
+      (gemini-companion-tools--start
        `(,@(gemini-companion-cli-command client) "extensions" ,verb ,@arguments)
-       ;; Qwen Code asks whether to continue.
-       "y\n"
-       (lambda (_output problem)
+       (lambda (problem)
          (gemini-companion-tools--run
           verb (cdr clients) then
           (if problem
@@ -470,6 +473,32 @@ and those of the commands, such as: Qwen Code: exit status 1"
                             problem)
                     failures)
             failures)))))))
+
+(defun gemini-companion-tools--start (command then)
+  "Start COMMAND, a list, and answer yes to its question.
+At its end, call THEN with nil or, if COMMAND has failed, with the last line of
+its output."
+  (let ((process
+         (make-process
+          :name "gemini-companion-link"
+          :buffer (generate-new-buffer " *gemini-companion-link*")
+          :command command :noquery t :connection-type 'pipe :coding 'utf-8
+          :sentinel
+          (lambda (process _event)
+            (unless (process-live-p process)
+              (let ((output (with-current-buffer (process-buffer process)
+                              (buffer-string)))
+                    (status (process-exit-status process)))
+                (kill-buffer (process-buffer process))
+                (funcall then
+                         (unless (eql 0 status)
+                           (or (car (last (split-string output "[\r\n]+" t)))
+                               (format "exit status %s" status))))))))))
+    ;; Sending fails if the process has exited.
+    (ignore-errors
+      ;; Qwen Code asks whether to continue.
+      (process-send-string process "y\n")
+      (process-send-eof process))))
 
 (defun gemini-companion-tools--write-policy (client)
   "Write the policies that allow CLIENT to ask questions and to rename."
@@ -482,13 +511,6 @@ Delete their directory unless CLIENT has other policies there."
   (when-let* ((policy (car (gemini-companion-tools--policy client))))
     (gemini-companion-tools--delete-with-directory policy)))
 
-(defun gemini-companion-tools--installed ()
-  "Return the installed clients that can be linked, a list."
-  (seq-intersection (append (gemini-companion-tools--linkable)
-                            (gemini-companion-tools--notifying)
-                            (gemini-companion-tools--reporting))
-                    (gemini-companion-cli-installed)))
-
 (defun gemini-companion-tools--link (all)
   "Ask whether to link ALL, a list of clients; write the extension and link them."
   (let ((clients (seq-intersection (gemini-companion-tools--linkable) all))
@@ -496,9 +518,7 @@ Delete their directory unless CLIENT has other policies there."
     (unless all
       (user-error "No CLI that can be linked is installed; install %s"
                   (mapconcat #'gemini-companion-client-title
-                             (append (gemini-companion-tools--linkable)
-                                     (gemini-companion-tools--notifying))
-                             " or ")))
+                             (gemini-companion-tools--clients) " or ")))
     ;; The user may decline, so ask before any file is written.
     (pcase-let ((`(,trusted ,answering) (gemini-companion-tools--ask all clients)))
       (gemini-companion-text-make-directory
@@ -614,7 +634,8 @@ Emacs is a refusal."
   (gemini-companion-tools--run
    "uninstall"
    (seq-filter #'gemini-companion-tools-linked-p
-               (gemini-companion-tools--clients))
+               (seq-intersection (gemini-companion-tools--linkable)
+                                 (gemini-companion-cli-installed)))
    (lambda (failures)
      (mapc #'gemini-companion-tools--delete-policy
            (gemini-companion-tools--linkable))
@@ -774,12 +795,10 @@ are not offered and edits are not reported"
   "Return the findings about the links of CLIs that run in DIRECTORY.
 Include those of the parts `shell' and `errors', which start and stop with this
 one."
-  (let* ((known (append (gemini-companion-tools--linkable)
-                        (gemini-companion-tools--notifying)
-                        (gemini-companion-tools--reporting)))
-         (clients (gemini-companion-tools--installed)))
-    (when (and (gemini-companion-install-extension-p)
-               (seq-intersection known (gemini-companion-cli-clients)))
+  (let ((used (seq-intersection (gemini-companion-tools--clients)
+                                (gemini-companion-cli-clients)))
+        (clients (gemini-companion-tools--installed)))
+    (when (and used (gemini-companion-install-extension-p))
       (append
        (mapcar (lambda (client)
                  (cons "Links" (gemini-companion-tools--finding client directory)))
@@ -796,9 +815,7 @@ one."
             (mapcar (lambda (client)
                       (cons "Rules" (gemini-companion-tools--rules-finding
                                      client directory)))
-                    (seq-filter #'gemini-companion-client-review-hook
-                                (seq-intersection
-                                 known (gemini-companion-cli-clients)))))
+                    (seq-filter #'gemini-companion-client-review-hook used)))
        (gemini-companion-part-findings 'shell directory)
        (gemini-companion-part-findings 'errors directory)))))
 

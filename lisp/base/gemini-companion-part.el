@@ -85,14 +85,6 @@ The components that represent add-ons come last."
   "Load the file of PART; return nil if it is not installed."
   (require (gemini-companion-part-feature part) nil 'noerror))
 
-(defun gemini-companion-part-use (part what)
-  "Load PART, a component of an add-on, which WHAT needs.
-WHAT is the subject of the message of the `user-error' that is signaled if
-PART is not installed."
-  (unless (gemini-companion-part-load part)
-    (user-error "%s needs the file gemini-companion-%s.el, which is not \
-installed" what part)))
-
 ;;;; Autoloads
 
 (defun gemini-companion-part-autoload (part &rest commands)

@@ -176,30 +176,6 @@ Return nil if a settings file must be edited first."
   (cl-member client (gemini-companion-sessions)
              :key #'gemini-companion-session-client :test #'equal))
 
-(defun gemini-companion-cli-program (name command input then)
-  "Run COMMAND with INPUT as a process NAME, without waiting for it.
-At the end, call THEN with its output and nil.  If the process fails, call
-THEN with its output and the last line of it."
-  (let ((process
-         (make-process
-          :name name :buffer (generate-new-buffer (format " *%s*" name))
-          :command command :noquery t :connection-type 'pipe :coding 'utf-8
-          :sentinel
-          (lambda (process _event)
-            (unless (process-live-p process)
-              (let ((output (with-current-buffer (process-buffer process)
-                              (buffer-string)))
-                    (status (process-exit-status process)))
-                (kill-buffer (process-buffer process))
-                (funcall then output
-                         (unless (eql 0 status)
-                           (or (car (last (split-string output "[\r\n]+" t)))
-                               (format "exit status %s" status))))))))))
-    ;; Sending fails if the process has exited.
-    (ignore-errors
-      (process-send-string process input)
-      (process-send-eof process))))
-
 ;;;; Problems
 
 (defun gemini-companion-cli-finding (client directory &optional searched)
@@ -334,8 +310,9 @@ remote host, it is the workspace root, or that of the buffer until the root
 is known.  The CLI has neither client nor number."
   (pcase-let ((`(,name ,there ,root)
                (when (file-remote-p default-directory)
-                 (gemini-companion-part-use
-                  'remote "A CLI on another host")
+                 (unless (gemini-companion-part-load 'remote)
+                   (user-error "A CLI on another host needs the file \
+gemini-companion-remote.el, which is not installed"))
                  (gemini-companion-names-remote-location default-directory))))
     (gemini-companion-terminal-cli-make
      :directory (file-name-as-directory
