@@ -327,46 +327,35 @@ line numbers of all diffs have the same width."
 
 (defun gemini-companion-overview-page--sections (rows width)
   "Return the sections of ROWS, those of level 1, for WIDTH columns.
-They are as for `gemini-companion-page-replace-sections'."
+They are as for `gemini-companion-page-replace-sections'.  Record them, and the
+versions of proposals, as drawn."
   (let ((texts (make-hash-table :test 'equal))
         (versions (make-hash-table :test 'equal))
         (edge (gemini-companion-overview-draw-edge))
         (sections nil))
     (cl-labels
-        ((section (key state function)
-           (let ((last (gethash key gemini-companion-overview-page-texts)))
-             (unless (and last (equal state (car last)))
-               (setq last (cons state (funcall function))))
-             (puthash key last texts)
-             (push (cons key (cdr last)) sections)))
+        ((add (key drawn)
+           (puthash key drawn texts)
+           (push (cons key (cdr drawn)) sections))
          (draw (row)
            (let* ((key (gemini-companion-overview-row-key row))
                   (body (gemini-companion-overview-page--body row versions))
                   (below (gemini-companion-overview-row-rows row))
                   (open (eq 'open (gethash key gemini-companion-overview-page-shown)))
-                  (fold (cond ((not (or body below)) nil) (open 'open) (t 'folded)))
-                  (state (gemini-companion-overview-draw-heading-state row))
-                  (heading (lambda ()
-                             (gemini-companion-overview-page--heading row fold width))))
-             (unless (or body below)
-               (remhash key gemini-companion-overview-page-shown))
-             (if state
-                 (section (list 'row key) (list fold width edge state) heading)
-               ;; Without a state, a row is drawn again only if its text differs.
-               (let ((text (funcall heading)))
-                 (section (list 'row key) (cons edge (substring-no-properties text))
-                          (lambda () text))))
-             (cond ((not (or body below)))
-                   ((not open)
-                    (section (list 'fold key) nil
-                             (lambda ()
-                               (propertize "    ...\n" 'gemini-companion-overview-key
-                                           key))))
-                   (t
-                    (when body
-                      (puthash (list 'body key) body texts)
-                      (push (cons (list 'body key) (cdr body)) sections))
-                    (mapc #'draw below))))))
+                  (fold (cond ((not (or body below)) nil) (open 'open) (t 'folded))))
+             (add (list 'row key)
+                  (gemini-companion-overview-page--drawn-heading row fold width edge))
+             (pcase fold
+               ('nil (remhash key gemini-companion-overview-page-shown))
+               ('folded (add (list 'fold key)
+                             (gemini-companion-overview-page--drawn
+                              (list 'fold key) nil
+                              (lambda ()
+                                (propertize "    ...\n"
+                                            'gemini-companion-overview-key key)))))
+               ('open (when body
+                        (add (list 'body key) body))
+                      (mapc #'draw below))))))
       (dolist (row rows)
         (draw row)
         (when (and (eq 'waiting (gemini-companion-overview-row-kind row))
@@ -375,6 +364,29 @@ They are as for `gemini-companion-page-replace-sections'."
     (setq gemini-companion-overview-page-texts texts
           gemini-companion-overview-page-versions versions)
     (nreverse sections)))
+
+(defun gemini-companion-overview-page--drawn (key state draw)
+  "Return a cons of STATE and the text of the section of KEY.
+DRAW is a function that returns the text.  If it was drawn last in the same
+STATE, by `equal', return that cons: its text is left as it is."
+  (let ((last (gethash key gemini-companion-overview-page-texts)))
+    (if (and last (equal state (car last)))
+        last
+      (cons state (funcall draw)))))
+
+(defun gemini-companion-overview-page--drawn-heading (row fold width edge)
+  "Return a cons of a state and the line of ROW, for WIDTH columns.
+For FOLD, see `gemini-companion-overview-page--heading'; for EDGE, see
+`gemini-companion-overview-draw-edge'."
+  (let ((key (list 'row (gemini-companion-overview-row-key row)))
+        (state (gemini-companion-overview-draw-heading-state row))
+        (draw (lambda () (gemini-companion-overview-page--heading row fold width))))
+    (if state
+        (gemini-companion-overview-page--drawn key (list fold width edge state) draw)
+      ;; Without a state, a row is drawn again only if its text differs.
+      (let ((text (funcall draw)))
+        (gemini-companion-overview-page--drawn
+         key (cons edge (substring-no-properties text)) (lambda () text))))))
 
 (defun gemini-companion-overview-page--heading (row fold width)
   "Return the line of ROW for WIDTH columns.
@@ -408,26 +420,25 @@ FOLD is `open' or `folded', or nil if nothing is below it."
     text))
 
 (defun gemini-companion-overview-page--body (row versions)
-  "Return the text below ROW, a cons of its state and the text, or nil.
-Return the last value if nothing that it depends on has changed.  The text of
-a folded row is not drawn: it is nil.  Note in VERSIONS
-which version of a proposal is drawn."
+  "Return a cons of a state and the text below ROW, or nil if there is none.
+The text of a folded row is not drawn: it is nil.  Note in VERSIONS which
+version of a proposal is drawn."
   (when (gemini-companion-overview-draw-body-p row)
-    (let* ((key (gemini-companion-overview-row-key row))
-           (unfolded gemini-companion-unified-draw-unfolded)
-           (last (gethash (list 'body key) gemini-companion-overview-page-texts)))
+    (let ((key (gemini-companion-overview-row-key row))
+          (unfolded gemini-companion-unified-draw-unfolded))
       (if (not (or (eq 'open (gethash key gemini-companion-overview-page-shown))
                    (eq 'request (gemini-companion-overview-row-kind row))))
           (list nil)
         (let ((state (gemini-companion-overview-draw-body-state row unfolded)))
           (gemini-companion-overview-page--note-version row versions)
-          (if (and last (equal state (car last)))
-              last
-            (let ((text (gemini-companion-overview-draw-body row unfolded)))
-              (unless (string-empty-p text)
-                (put-text-property 0 (length text) 'gemini-companion-overview-key key
-                                   text)
-                (cons state text)))))))))
+          (let ((body (gemini-companion-overview-page--drawn
+                       (list 'body key) state
+                       (lambda ()
+                         (propertize
+                          (gemini-companion-overview-draw-body row unfolded)
+                          'gemini-companion-overview-key key)))))
+            (unless (string-empty-p (cdr body))
+              body)))))))
 
 (defun gemini-companion-overview-page--version (edit state)
   "Return what identifies the texts of EDIT, a proposal, in STATE, by `equal'.

@@ -132,18 +132,13 @@ Include the edits of recorded files that are no longer in the list of edits."
       (gemini-companion-edit-written-p edit)
       (eq 'unreviewed (gemini-companion-edit-decision edit))))
 
-(defun gemini-companion-overview-row--grouped (function items)
-  "Return ITEMS by their values of FUNCTION, compared by `eq', as an alist.
-Groups and elements are in the order of ITEMS."
-  (let ((groups nil))
-    (dolist (item items)
-      (let* ((value (funcall function item))
-             (group (assq value groups)))
-        (if group
-            (push item (cdr group))
-          (push (list value item) groups))))
-    (mapcar (lambda (group) (cons (car group) (reverse (cdr group))))
-            (nreverse groups))))
+(defun gemini-companion-overview-row--by-turn (edits)
+  "Return a list of (TURN . EDITS) for EDITS, the newest turn first.
+The edits of a turn are in the order of the argument."
+  (let ((turns nil))
+    (dolist (edit (reverse edits))
+      (push edit (alist-get (gemini-companion-edit-turn edit) turns)))
+    (seq-sort-by (lambda (turn) (gemini-companion-turn-began (car turn))) #'> turns)))
 
 ;;;; Rows
 
@@ -253,24 +248,21 @@ DIRECTORY may be nil."
 (defun gemini-companion-overview-row--cli (session edits plain)
   "Return the row of the CLI of SESSION, and the rows below it.
 EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
-  (let ((turns (nreverse
-                (gemini-companion-overview-row--grouped
-                 #'gemini-companion-edit-turn
-                 (seq-filter (lambda (edit)
-                               (and (gemini-companion-session-same-p
-                                     session (gemini-companion-edit-session edit))
-                                    ;; The row of its request has it.
-                                    (or (null (gemini-companion-edit-group edit))
-                                        (not (gemini-companion-edit-open-p edit)))))
-                             edits)))))
+  (let ((turns (gemini-companion-overview-row--by-turn
+                (seq-filter (lambda (edit)
+                              (and (gemini-companion-session-same-p
+                                    session (gemini-companion-edit-session edit))
+                                   ;; The row of its request has it.
+                                   (or (null (gemini-companion-edit-group edit))
+                                       (not (gemini-companion-edit-open-p edit)))))
+                            edits))))
     (gemini-companion-overview-row
      :key (list 'cli (gemini-companion-overview-row--session-key session))
      :level 1 :kind 'cli :session session
      :edits (seq-filter #'gemini-companion-edit-open-p (seq-mapcat #'cdr turns))
      :rows (mapcar (pcase-lambda (`(,turn . ,edits))
                      (gemini-companion-overview-row--turn session turn edits plain))
-                   (seq-sort-by (lambda (turn) (gemini-companion-turn-began (car turn)))
-                                #'> turns)))))
+                   turns))))
 
 (defun gemini-companion-overview-row--turn (session turn edits plain)
   "Return the row of TURN of SESSION, with the files of EDITS."
