@@ -18,6 +18,7 @@
 (require 'gemini-companion-errors)
 (require 'gemini-companion-names)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-slices)
 (require 'gemini-companion-text)
 (require 'gemini-companion-words)
 
@@ -46,19 +47,18 @@ timers and filters must."
         (funcall ,answer (list :problem (format "Emacs failed: %s"
                                                 (car ,problem))))))))
 
-(defun gemini-companion-lookup-map-in-slices (function list done &optional values)
+(defun gemini-companion-lookup-map-in-slices (function list done)
   "Call FUNCTION with each element of LIST, then DONE with the appended values.
-Emacs handles keys in between.  VALUES are the values of the previous slices,
-the newest first."
-  (gemini-companion-lookup-guarded #'ignore
-    (if (null list)
-        (funcall done (apply #'append (nreverse values)))
-      (let ((end (+ (float-time) 0.003)))       ; then Emacs handles keys again
-        (while (and list (< (float-time) end))
-          (push (ignore-errors (funcall function (pop list))) values))
-        ;; DONE gets a slice of its own, as it may work for as long.
-        (run-at-time 0 nil #'gemini-companion-lookup-map-in-slices
-                     function list done values)))))
+Emacs handles keys in between.  Errors of both are ignored."
+  (let ((values nil))
+    (gemini-companion-slices-later
+     list
+     (lambda (element)
+       (gemini-companion-lookup-guarded #'ignore
+         (push (ignore-errors (funcall function element)) values)))
+     (lambda ()
+       (gemini-companion-lookup-guarded #'ignore
+         (funcall done (apply #'append (nreverse values))))))))
 
 ;;;; Files
 

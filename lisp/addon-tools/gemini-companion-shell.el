@@ -23,14 +23,12 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
+(require 'gemini-companion-slices)
 (require 'gemini-companion-text)
 (require 'gemini-companion-unmarked)
 (require 'map)
 
 ;;;; State
-
-(defconst gemini-companion-shell--slice 0.01
-  "Seconds for which Emacs answers about files at a time.")
 
 (defconst gemini-companion-shell--most-texts 20
   "Maximum number of files of which the server sends the contents.")
@@ -56,24 +54,18 @@ alist from true names of files to conses (BEFORE . AFTER) of bytes.")
 The value is a plist of `:shared' and `:hidden', lists of indices in FILES.  The
 files are checked in slices; those for which there was no time are in neither
 list."
-  (gemini-companion-shell--check files 0 nil nil (float-time) answer))
-
-(defun gemini-companion-shell--check (files index shared hidden since answer)
-  "Check FILES from INDEX on, and call ANSWER at the end or in time.
-SHARED and HIDDEN are the indices so far, and SINCE is when this began; see
-`gemini-companion-shell-shared'."
-  (let ((start (float-time)))
-    (while (and (< index (length files))
-                (< (- (float-time) start) gemini-companion-shell--slice))
-      (if (gemini-companion-privacy-name-hidden-p (aref files index))
-          (push index hidden)
-        (push index shared))
-      (setq index (1+ index)))
-    (if (and (< index (length files))
-             (< (- start since) gemini-companion-shell--limit))
-        (run-at-time 0 nil #'gemini-companion-shell--check
-                     files index shared hidden since answer)
-      (funcall answer (list :shared shared :hidden hidden)))))
+  (let ((index 0)
+        (shared nil)
+        (hidden nil))
+    (gemini-companion-slices-later
+     (append files nil)
+     (lambda (file)
+       (if (gemini-companion-privacy-name-hidden-p file)
+           (push index hidden)
+         (push index shared))
+       (setq index (1+ index)))
+     (lambda () (funcall answer (list :shared shared :hidden hidden)))
+     (+ (float-time) gemini-companion-shell--limit))))
 
 ;;;; Saves of the user, and edits
 
@@ -166,30 +158,23 @@ edit."
   (let ((many (< gemini-companion-shell--most-texts (length changes)))
         (unmarked nil)
         (lost nil))
-    (gemini-companion-shell--in-slices
+    (gemini-companion-slices-later
      (append changes nil)
      (lambda (change)
-       (pcase (gemini-companion-shell--record session facts change many)
-         ('nil)
-         ('lost (push (aref change 0) lost))
-         (file (push file unmarked))))
+       (gemini-companion-log-guarded "Recording what a command wrote"
+         (pcase (gemini-companion-shell--record session facts change many)
+           ('nil)
+           ('lost (push (aref change 0) lost))
+           (file (push file unmarked)))))
      (lambda ()
        (gemini-companion-shell--record-unmarked session facts (nreverse unmarked))
        (gemini-companion-shell--announce session facts (length changes) lost)
-       (gemini-companion-shell--in-slices
+       (gemini-companion-slices-later
         (gemini-companion-shell--visited facts changes)
-        #'gemini-companion-revert
+        (lambda (file)
+          (gemini-companion-log-guarded "Reverting what a command wrote"
+            (gemini-companion-revert file)))
         (apply-partially answer nil))))))
-
-(defun gemini-companion-shell--in-slices (items function done)
-  "Call FUNCTION with each of ITEMS, and DONE at the end, in between timers."
-  (let ((start (float-time)))
-    (while (and items (< (- (float-time) start) gemini-companion-shell--slice))
-      (gemini-companion-log-guarded "Recording what a command wrote"
-        (funcall function (pop items)))))
-  (if items
-      (run-at-time 0 nil #'gemini-companion-shell--in-slices items function done)
-    (funcall done)))
 
 (defun gemini-companion-shell--record (session facts change many)
   "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
@@ -324,8 +309,7 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'shell)))
   "Forget what Emacs has saved."
-  (cancel-function-timers #'gemini-companion-shell--check)
-  (cancel-function-timers #'gemini-companion-shell--in-slices)
+  (cancel-function-timers #'gemini-companion-slices-later)
   (setq gemini-companion-shell--problems nil)
   (gemini-companion-shell-called nil))
 

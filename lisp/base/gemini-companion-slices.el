@@ -1,4 +1,4 @@
-;;; gemini-companion-slices.el --- Long work that the user can stop  -*- lexical-binding: t; -*-
+;;; gemini-companion-slices.el --- Long work in slices  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -8,6 +8,9 @@
 ;; A command that writes many files does so one after another.  In between, Emacs
 ;; displays the progress and handles what processes have sent.  C-g stops the command
 ;; between two files, never within one.
+;;
+;; What no command does, as an answer to a CLI, takes milliseconds at a time, and goes
+;; on in timers.
 
 ;;; Code:
 
@@ -44,6 +47,24 @@ if this function was not here: the user can quit."
       ;; The user has stopped this, and nothing else.
       (setq quit-flag nil)
       items)))
+
+(defconst gemini-companion-slices--seconds-later 0.005
+  "Seconds of work after which Emacs handles keys.")
+
+(defun gemini-companion-slices-later (items function done &optional until)
+  "Call FUNCTION with each of ITEMS in order, then DONE without arguments.
+This begins now, and goes on in timers of this function, so that Emacs handles
+keys in between.  FUNCTION must not signal an error.  If UNTIL, a float time, is
+over, skip the rest of ITEMS."
+  (let ((end (+ (float-time) gemini-companion-slices--seconds-later)))
+    (while (and items (< (float-time) end))
+      (funcall function (pop items)))
+    (when (and until (< until (float-time)))
+      (setq items nil))
+    ;; DONE may work for as long.
+    (if (or items (<= end (float-time)))
+        (run-at-time 0 nil #'gemini-companion-slices-later items function done until)
+      (funcall done))))
 
 (provide 'gemini-companion-slices)
 ;;; gemini-companion-slices.el ends here

@@ -1,9 +1,10 @@
-;;; gemini-companion-slices-test.el --- Tests of long work that can be stopped  -*- lexical-binding: t; -*-
+;;; gemini-companion-slices-test.el --- Tests of long work in slices  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'ert)
 (require 'ert-x)
 (require 'gemini-companion-slices)
@@ -36,5 +37,26 @@
                                               (should-not inhibit-quit)
                                               (user-error "Not undone")))
                 :type 'user-error))
+
+(ert-deftest gemini-companion-slices-let-emacs-handle-keys-in-between ()
+  (let ((items nil)
+        (timers 0)
+        (ended nil))
+    (cl-letf (((symbol-function 'run-at-time)
+               (lambda (_time _repeat function &rest arguments)
+                 (setq timers (1+ timers))
+                 (apply function arguments))))
+      (let ((work (lambda (item)
+                    (push item items)
+                    (let ((end (+ (float-time) 0.006)))
+                      (while (< (float-time) end))))))
+        (gemini-companion-slices-later '(a b c) work (lambda () (setq ended t)))
+        (should (equal '(c b a) items))
+        (should ended)
+        ;; The last one is for the function that is called at the end.
+        (should (= 3 timers))
+        (setq items nil)
+        (gemini-companion-slices-later '(a b c) work #'ignore (float-time))
+        (should (equal '(a) items))))))
 
 ;;; gemini-companion-slices-test.el ends here
