@@ -32,27 +32,27 @@
 (defconst gemini-companion-overview-page-buffer "*gemini*"
   "Name of the buffer.")
 
-(defvar-local gemini-companion-overview-page-rows nil
+(defvar-local gemini-companion-overview-page--rows nil
   "The rows as they were drawn last, those of level 1.")
 
-(defvar-local gemini-companion-overview-page-by-key nil
+(defvar-local gemini-companion-overview-page--by-key nil
   "Table from keys to rows.")
 
-(defvar-local gemini-companion-overview-page-parents nil
+(defvar-local gemini-companion-overview-page--parents nil
   "Table from keys to the rows above them.")
 
-(defvar-local gemini-companion-overview-page-texts nil
+(defvar-local gemini-companion-overview-page--texts nil
   "Table from keys of sections to what was drawn last.
 A value is a cons of the state, compared by `equal', and the text.")
 
-(defvar-local gemini-companion-overview-page-chosen nil
+(defvar-local gemini-companion-overview-page--chosen nil
   "Table from keys to `open' or `folded', as the user has chosen that.")
 
-(defvar-local gemini-companion-overview-page-shown nil
+(defvar-local gemini-companion-overview-page--shown nil
   "Table from keys to whether the row was unfolded when it was drawn last.
 The values are `open' or `folded'.")
 
-(defvar-local gemini-companion-overview-page-versions nil
+(defvar-local gemini-companion-overview-page--versions nil
   "Table from keys of proposals to conses of the version drawn, and since when.
 For the latter, see `gemini-companion-overview-page--count'.")
 
@@ -72,12 +72,35 @@ For the latter, see `gemini-companion-overview-page--count'.")
   "Keymap of the sign before a row that can be folded.
 `gemini-companion-overview' binds its keys.")
 
-;;;; Rows at point
+(defun gemini-companion-overview-page-set-up ()
+  "Make the current buffer one without rows, of which nothing is drawn."
+  (dolist (table '(gemini-companion-overview-page--by-key
+                   gemini-companion-overview-page--parents
+                   gemini-companion-overview-page--texts
+                   gemini-companion-overview-page--chosen
+                   gemini-companion-overview-page--shown
+                   gemini-companion-overview-page--versions))
+    (set table (make-hash-table :test 'equal))))
+
+;;;; Rows
+
+(defun gemini-companion-overview-page-all-rows ()
+  "Return all rows in order, also those below folded ones."
+  (gemini-companion-overview-row-flat gemini-companion-overview-page--rows))
+
+(defun gemini-companion-overview-page-row-of-key (key)
+  "Return the row of KEY, or nil if there is none now."
+  (gethash key gemini-companion-overview-page--by-key))
+
+(defun gemini-companion-overview-page-row-now (row)
+  "Return the row that was drawn last for what ROW is of, or else ROW."
+  (or (gemini-companion-overview-page-row-of-key (gemini-companion-overview-row-key row))
+      row))
 
 (defun gemini-companion-overview-page-row ()
   "Return the row of the line at point, or of the text at point, or nil."
   (when-let* ((key (get-text-property (point) 'gemini-companion-overview-key)))
-    (gethash key gemini-companion-overview-page-by-key)))
+    (gemini-companion-overview-page-row-of-key key)))
 
 (defun gemini-companion-overview-page-row-or-error ()
   "Return the row at point, or signal an error."
@@ -95,7 +118,7 @@ For the latter, see `gemini-companion-overview-page--count'.")
 
 (defun gemini-companion-overview-page-parent (row)
   "Return the row above ROW, or nil."
-  (gethash (gemini-companion-overview-row-key row) gemini-companion-overview-page-parents))
+  (gethash (gemini-companion-overview-row-key row) gemini-companion-overview-page--parents))
 
 (defun gemini-companion-overview-page-ancestor (row kind)
   "Return ROW, or the row above it, that is of KIND, or nil."
@@ -156,13 +179,13 @@ Signal an error if its text differs from what the user has seen."
     (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
       (pcase section
         (`(row ,key)
-         (when-let* ((shown (gethash key gemini-companion-overview-page-shown)))
+         (when-let* ((shown (gethash key gemini-companion-overview-page--shown)))
            (unless (invisible-p beg)
              (let ((now (if (outline-invisible-p (+ beg (length text) -1))
                             'folded
                           'open)))
                (unless (eq now shown)
-                 (puthash key now gemini-companion-overview-page-chosen)))))))
+                 (puthash key now gemini-companion-overview-page--chosen)))))))
       (setq beg (+ beg (length text))))))
 
 (defun gemini-companion-overview-page--fits-p (row)
@@ -218,26 +241,39 @@ DEFAULT are the keys of the rows that are unfolded by default.  HERE are the
 keys of the row of point and the rows above it, and TURN is the turn of point,
 or nil; all these rows are folded only by the user."
   (let ((key (gemini-companion-overview-row-key row)))
-    (pcase (gethash key gemini-companion-overview-page-chosen)
+    (pcase (gethash key gemini-companion-overview-page--chosen)
       ('open t)
       ('folded nil)
       (_ (or (member key default)
-             (and (eq 'open (gethash key gemini-companion-overview-page-shown))
+             (and (eq 'open (gethash key gemini-companion-overview-page--shown))
                   (or (memq (gemini-companion-overview-row-kind row)
                             '(cli proposal request))
                       (member key here)
                       (and turn
                            (eq turn (gemini-companion-overview-row-turn row))))))))))
 
-(defun gemini-companion-overview-page--unfold (row)
-  "Unfold ROW and the rows above it at the next drawing.
-The user has not chosen that, so they may be folded again by themselves."
-  (while row
-    (let ((key (gemini-companion-overview-row-key row)))
-      (when (eq 'folded (gethash key gemini-companion-overview-page-chosen))
-        (remhash key gemini-companion-overview-page-chosen))
-      (puthash key 'open gemini-companion-overview-page-shown)
-      (setq row (gemini-companion-overview-page-parent row)))))
+(defun gemini-companion-overview-page-shown (row)
+  "Return `open' or `folded', as ROW was drawn last, or nil if nothing is below it."
+  (gethash (gemini-companion-overview-row-key row) gemini-companion-overview-page--shown))
+
+(defun gemini-companion-overview-page-choose (row state)
+  "Record that the user wants ROW to be STATE, `open' or `folded'."
+  (puthash (gemini-companion-overview-row-key row) state
+           gemini-companion-overview-page--chosen))
+
+(defun gemini-companion-overview-page-unfold (rows &optional row)
+  "Draw the buffer with ROWS and the rows above them unfolded, to go to ROW.
+ROW is by default the first of ROWS.  The user has not chosen that, so they may
+be folded again by themselves."
+  (dolist (above rows)
+    (while above
+      (let ((key (gemini-companion-overview-row-key above)))
+        (when (eq 'folded (gethash key gemini-companion-overview-page--chosen))
+          (remhash key gemini-companion-overview-page--chosen))
+        (puthash key 'open gemini-companion-overview-page--shown)
+        (setq above (gemini-companion-overview-page-parent above)))))
+  (let ((gemini-companion-overview-page-going-to (or row (car rows))))
+    (gemini-companion-page-refresh)))
 
 ;;;; Drawing
 
@@ -257,13 +293,13 @@ For FRESH, see `gemini-companion-overview-page-write'."
          (here (or gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
          (keys (unless gemini-companion-overview-page-going-to (cdr (assq nil points))))
          (turn (and here (gemini-companion-overview-row-turn here)))
-         (known gemini-companion-overview-page-by-key))
+         (known gemini-companion-overview-page--by-key))
     (cl-incf gemini-companion-overview-page--count)
     (unless gemini-companion-overview-page-going-to
       (gemini-companion-overview-page--read-folds))
     (when fresh
       (setq gemini-companion-overview-draw-digits 2)
-      (clrhash gemini-companion-overview-page-texts))
+      (clrhash gemini-companion-overview-page--texts))
     (let* ((rows (gemini-companion-overview-rows
                   gemini-companion-overview-page-directory
                   (if fresh keys (gemini-companion-overview-page--plain turn))))
@@ -276,7 +312,7 @@ For FRESH, see `gemini-companion-overview-page-write'."
                      'open
                    'folded)
                  opens))
-      (setq gemini-companion-overview-page-shown opens)
+      (setq gemini-companion-overview-page--shown opens)
       (let ((sections (gemini-companion-overview-page--even-sections
                        rows (gemini-companion-overview-draw-width))))
         ;; The rows and the text belong together: a redisplay while the text is drawn,
@@ -292,8 +328,7 @@ For FRESH, see `gemini-companion-overview-page-write'."
 (defun gemini-companion-overview-page--plain (turn)
   "Return the keys of the rows of files of TURN that are displayed by themselves."
   (when turn
-    (cl-loop for row in (gemini-companion-overview-row-flat
-                         gemini-companion-overview-page-rows)
+    (cl-loop for row in (gemini-companion-overview-page-all-rows)
              when (and (eq turn (gemini-companion-overview-row-turn row))
                        (eq 'file (gemini-companion-overview-row-kind row))
                        (= 3 (gemini-companion-overview-row-level row)))
@@ -301,14 +336,14 @@ For FRESH, see `gemini-companion-overview-page-write'."
 
 (defun gemini-companion-overview-page--set-rows (rows)
   "Set ROWS, those of level 1, as the rows of the page, and the tables of them."
-  (setq gemini-companion-overview-page-rows rows
-        gemini-companion-overview-page-by-key (make-hash-table :test 'equal)
-        gemini-companion-overview-page-parents (make-hash-table :test 'equal))
+  (setq gemini-companion-overview-page--rows rows
+        gemini-companion-overview-page--by-key (make-hash-table :test 'equal)
+        gemini-companion-overview-page--parents (make-hash-table :test 'equal))
   (cl-labels ((add (row parent)
                 (let ((key (gemini-companion-overview-row-key row)))
-                  (puthash key row gemini-companion-overview-page-by-key)
+                  (puthash key row gemini-companion-overview-page--by-key)
                   (when parent
-                    (puthash key parent gemini-companion-overview-page-parents))
+                    (puthash key parent gemini-companion-overview-page--parents))
                   (dolist (below (gemini-companion-overview-row-rows row))
                     (add below row)))))
     (dolist (row rows)
@@ -341,12 +376,12 @@ versions of proposals, as drawn."
            (let* ((key (gemini-companion-overview-row-key row))
                   (body (gemini-companion-overview-page--body row versions))
                   (below (gemini-companion-overview-row-rows row))
-                  (open (eq 'open (gethash key gemini-companion-overview-page-shown)))
+                  (open (eq 'open (gethash key gemini-companion-overview-page--shown)))
                   (fold (cond ((not (or body below)) nil) (open 'open) (t 'folded))))
              (add (list 'row key)
                   (gemini-companion-overview-page--drawn-heading row fold width edge))
              (pcase fold
-               ('nil (remhash key gemini-companion-overview-page-shown))
+               ('nil (remhash key gemini-companion-overview-page--shown))
                ('folded (add (list 'fold key)
                              (gemini-companion-overview-page--drawn
                               (list 'fold key) nil
@@ -361,15 +396,15 @@ versions of proposals, as drawn."
         (when (and (eq 'waiting (gemini-companion-overview-row-kind row))
                    (<= gemini-companion-overview-draw-wide width))
           (push '((blank) . "\n") sections))))
-    (setq gemini-companion-overview-page-texts texts
-          gemini-companion-overview-page-versions versions)
+    (setq gemini-companion-overview-page--texts texts
+          gemini-companion-overview-page--versions versions)
     (nreverse sections)))
 
 (defun gemini-companion-overview-page--drawn (key state draw)
   "Return a cons of STATE and the text of the section of KEY.
 DRAW is a function that returns the text.  If it was drawn last in the same
 STATE, by `equal', return that cons: its text is left as it is."
-  (let ((last (gethash key gemini-companion-overview-page-texts)))
+  (let ((last (gethash key gemini-companion-overview-page--texts)))
     (if (and last (equal state (car last)))
         last
       (cons state (funcall draw)))))
@@ -426,7 +461,7 @@ version of a proposal is drawn."
   (when (gemini-companion-overview-draw-body-p row)
     (let ((key (gemini-companion-overview-row-key row))
           (unfolded gemini-companion-unified-draw-unfolded))
-      (if (not (or (eq 'open (gethash key gemini-companion-overview-page-shown))
+      (if (not (or (eq 'open (gethash key gemini-companion-overview-page--shown))
                    (eq 'request (gemini-companion-overview-row-kind row))))
           (list nil)
         (let ((state (gemini-companion-overview-draw-body-state row unfolded)))
@@ -452,7 +487,7 @@ For STATE, see `gemini-companion-edit-texts-state'."
            (edit (gemini-companion-overview-row-edit row))
            (version (gemini-companion-overview-page--version
                      edit (gemini-companion-edit-compared edit)))
-           (last (gethash key gemini-companion-overview-page-versions)))
+           (last (gethash key gemini-companion-overview-page--versions)))
       (puthash key
                (if (and last (equal version (car last)))
                    last
@@ -469,20 +504,20 @@ For STATE, see `gemini-companion-edit-texts-state'."
   (let ((key (gemini-companion-overview-row-key row)))
     (when-let* ((bounds (gemini-companion-page-section (list 'body key))))
       (and (not (invisible-p (car bounds)))
-           (gethash key gemini-companion-overview-page-versions)))))
+           (gethash key gemini-companion-overview-page--versions)))))
 
 (defun gemini-companion-overview-page-current-p (row)
   "Return non-nil if the text of ROW, a proposal, is drawn as it is now."
   (let ((edit (gemini-companion-overview-row-edit row)))
     (equal (car (gethash (gemini-companion-overview-row-key row)
-                         gemini-companion-overview-page-versions))
+                         gemini-companion-overview-page--versions))
            (gemini-companion-overview-page--version
             edit (gemini-companion-edit-texts-state edit)))))
 
 (defun gemini-companion-overview-page-displayed-p (row)
   "Return non-nil if the text of ROW, a proposal, was displayed as it is drawn."
   (<= (cdr (gethash (gemini-companion-overview-row-key row)
-                    gemini-companion-overview-page-versions))
+                    gemini-companion-overview-page--versions))
       gemini-companion-overview-page--displayed))
 
 (defun gemini-companion-overview-page--hide-folded ()
@@ -598,9 +633,7 @@ in another one."
     (when (and parent
                (null (gemini-companion-page-section
                       (list 'row (gemini-companion-overview-row-key row)))))
-      (gemini-companion-overview-page--unfold parent)
-      (let ((gemini-companion-overview-page-going-to row))
-        (gemini-companion-page-refresh))))
+      (gemini-companion-overview-page-unfold (list parent) row)))
   (when-let* ((bounds (gemini-companion-page-section
                        (list 'row (gemini-companion-overview-row-key row)))))
     (goto-char (car bounds))
@@ -608,7 +641,7 @@ in another one."
 
 (defun gemini-companion-overview-page-targets ()
   "Return the changes that are left, a list of (ROW . NUMBER), in order."
-  (cl-loop for row in (gemini-companion-overview-row-flat gemini-companion-overview-page-rows)
+  (cl-loop for row in (gemini-companion-overview-page-all-rows)
            append (cl-loop for number from 0
                            below (length (gemini-companion-overview-row-left row))
                            collect (cons row number))))
@@ -619,7 +652,7 @@ Only changes that are left are counted."
   (let ((here (gemini-companion-overview-page-row))
         (index 0))
     (catch 'here
-      (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
+      (dolist (row (gemini-companion-overview-page-all-rows))
         (when (eq row here)
           (when (eq 'left (car (gemini-companion-overview-page-mark)))
             (cl-incf index (cdr (gemini-companion-overview-page-mark))))
@@ -632,9 +665,7 @@ Only changes that are left are counted."
   (pcase-let* ((`(,row . ,number) target)
                (key (gemini-companion-overview-row-key row)))
     (unless (gemini-companion-page-section (list 'body key))
-      (gemini-companion-overview-page--unfold row)
-      (let ((gemini-companion-overview-page-going-to row))
-        (gemini-companion-page-refresh)))
+      (gemini-companion-overview-page-unfold (list row)))
     (let ((position nil)
           (more t))
       (while (and more (null position))
@@ -649,7 +680,7 @@ Only changes that are left are counted."
   "Redraw the buffer, and go to the first change that was not left before.
 Stay if there is none."
   (let ((before (make-hash-table :test #'eq)))
-    (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
+    (dolist (row (gemini-companion-overview-page-all-rows))
       (dolist (change (gemini-companion-overview-row-left row))
         (dolist (hunk (gemini-companion-record-change-hunks change))
           (puthash hunk t before))))
@@ -657,8 +688,7 @@ Stay if there is none."
     (when-let* ((restored
                  (cl-loop
                   named search
-                  for row in (gemini-companion-overview-row-flat
-                              gemini-companion-overview-page-rows)
+                  for row in (gemini-companion-overview-page-all-rows)
                   do (cl-loop
                       for change in (gemini-companion-overview-row-left row)
                       for number from 0
@@ -727,9 +757,7 @@ turn, then in the same CLI; without one, a request that waits is next.  WHAT is
 a text such as \"Kept 1 change\"."
   (gemini-companion-page-refresh)
   (let* ((targets (gemini-companion-overview-page-targets))
-         (here (or (gethash (gemini-companion-overview-row-key here)
-                            gemini-companion-overview-page-by-key)
-                   here))
+         (here (gemini-companion-overview-page-row-now here))
          (next
           (seq-some
            (lambda (kind)
@@ -760,7 +788,7 @@ a text such as \"Kept 1 change\"."
   "Return the first row of what waits, or nil."
   (let ((first (seq-find (lambda (row)
                            (eq 'waiting (gemini-companion-overview-row-kind row)))
-                         gemini-companion-overview-page-rows)))
+                         gemini-companion-overview-page--rows)))
     (and first (car (gemini-companion-overview-row-rows first)))))
 
 (defun gemini-companion-overview-page-go-to-first ()
@@ -788,7 +816,7 @@ a text such as \"Kept 1 change\"."
   "Return the rows that are displayed, in order."
   (cl-loop for (section . _) in (gemini-companion-page-sections)
            when (eq 'row (car section))
-           collect (gethash (cadr section) gemini-companion-overview-page-by-key)))
+           collect (gemini-companion-overview-page-row-of-key (cadr section))))
 
 (defun gemini-companion-overview-page--more-before (position)
   "Return the fold of a long diff between point and POSITION, or nil.

@@ -110,13 +110,8 @@ is left has colors.
   (buffer-disable-undo)
   (setq truncate-lines nil
         header-line-format '(:eval (gemini-companion-overview--header))
-        gemini-companion-edits-view (gemini-companion-overview--make-view)
-        gemini-companion-overview-page-chosen (make-hash-table :test 'equal)
-        gemini-companion-overview-page-shown (make-hash-table :test 'equal)
-        gemini-companion-overview-page-texts (make-hash-table :test 'equal)
-        gemini-companion-overview-page-versions (make-hash-table :test 'equal)
-        gemini-companion-overview-page-by-key (make-hash-table :test 'equal)
-        gemini-companion-overview-page-parents (make-hash-table :test 'equal))
+        gemini-companion-edits-view (gemini-companion-overview--make-view))
+  (gemini-companion-overview-page-set-up)
   ;; The face of the current line would hide whether it is removed or added.
   (setq-local global-hl-line-mode nil
               bidi-paragraph-direction 'left-to-right
@@ -226,7 +221,7 @@ If RESET is non-nil, begin at the first one."
     (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
       (when-let* ((row (pcase section
                          (`(row ,key)
-                          (gethash key gemini-companion-overview-page-by-key))))
+                          (gemini-companion-overview-page-row-of-key key))))
                   (name (gemini-companion-overview--index-name row)))
         (push (list (gemini-companion-overview-row-level row) name (copy-marker beg))
               entries))
@@ -624,8 +619,7 @@ SELECTED is the value of `gemini-companion-overview--selected'."
 (defun gemini-companion-overview--keep-row (row)
   "Keep what is left at or below ROW, if the user agrees."
   (gemini-companion-page-refresh)
-  (let* ((row (gethash (gemini-companion-overview-row-key row)
-                       gemini-companion-overview-page-by-key row))
+  (let* ((row (gemini-companion-overview-page-row-now row))
          (groups (gemini-companion-overview--groups row))
          (index (gemini-companion-overview-page-target-number)))
     (when (gemini-companion-overview--agreed-p "Keep" groups)
@@ -706,8 +700,7 @@ Signal a `user-error' if the change is already undone."
 (defun gemini-companion-overview--undo-row (row)
   "Undo what is left at or below ROW, the last file first, if the user agrees."
   (gemini-companion-page-refresh)
-  (let* ((row (gethash (gemini-companion-overview-row-key row)
-                       gemini-companion-overview-page-by-key row))
+  (let* ((row (gemini-companion-overview-page-row-now row))
          (groups (or (gemini-companion-overview-row-groups-to-undo row)
                      (user-error "No changes left here; %s undoes kept ones"
                                  (substitute-command-keys
@@ -1007,25 +1000,13 @@ What they have not seen is shown."
   (let ((folded (seq-remove #'gemini-companion-overview-page-unfolded-p rows)))
     (cond
      (folded
-      (gemini-companion-overview--unfold-rows folded)
+      (gemini-companion-overview-page-unfold folded)
       (user-error "Proposal was folded; read it, then type the key again"))
      ((not (seq-every-p #'gemini-companion-overview-page-current-p rows))
       (gemini-companion-page-refresh)
       (user-error "Proposal has changed; read it, then type the key again"))
      ((not (seq-every-p #'gemini-companion-overview-page-displayed-p rows))
       (user-error "Proposal has just appeared; read it, then type the key again")))))
-
-(defun gemini-companion-overview--unfold-rows (rows)
-  "Unfold ROWS, proposals, and those above them."
-  (dolist (row rows)
-    (let ((above row))
-      (while above
-        (let ((key (gemini-companion-overview-row-key above)))
-          (puthash key 'open gemini-companion-overview-page-chosen)
-          (puthash key 'open gemini-companion-overview-page-shown)
-          (setq above (gemini-companion-overview-page-parent above))))))
-  (let ((gemini-companion-overview-page-going-to (car rows)))
-    (gemini-companion-page-refresh)))
 
 (defun gemini-companion-overview-reject ()
   "Reject the proposal at point, or after asking those of the turn or CLI at point.
@@ -1209,7 +1190,7 @@ to its first proposal; or to the file, in another window, at the line at point."
     (seq-find (lambda (other)
                 (and (eq 'proposal (gemini-companion-overview-row-kind other))
                      (memq (gemini-companion-overview-row-edit other) edits)))
-              (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))))
+              (gemini-companion-overview-page-all-rows))))
 
 (defun gemini-companion-overview--line (row)
   "Return the number of the line of ROW's file at point, or of its first change."
@@ -1333,17 +1314,11 @@ again; elsewhere in it, fold its file."
   (if (gemini-companion-unified-draw-fold-here)
       (gemini-companion-unified-draw-toggle-fold)
     (let* ((row (gemini-companion-overview-page-row-or-error))
-           (key (gemini-companion-overview-row-key row))
-           (shown (or (gethash key gemini-companion-overview-page-shown)
+           (shown (or (gemini-companion-overview-page-shown row)
                       (user-error "Nothing is below this row"))))
       (gemini-companion-overview-page-go-to-row row)
-      (gemini-companion-overview--choose row (if (eq shown 'open) 'folded 'open))
+      (gemini-companion-overview-page-choose row (if (eq shown 'open) 'folded 'open))
       (gemini-companion-page-refresh))))
-
-(defun gemini-companion-overview--choose (row state)
-  "Record that the user wants ROW to be STATE, `open' or `folded'."
-  (puthash (gemini-companion-overview-row-key row) state
-           gemini-companion-overview-page-chosen))
 
 (defun gemini-companion-overview--level (&optional level)
   "Unfold all rows above LEVEL, and fold the others.
@@ -1351,8 +1326,8 @@ Level 1 has the CLIs, 2 the turns, 3 the files and 4 the diffs.  It is by
 default the number that was typed."
   (interactive nil gemini-companion-overview-mode)
   (let ((level (or level (- (event-basic-type last-command-event) ?0))))
-    (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
-      (gemini-companion-overview--choose
+    (dolist (row (gemini-companion-overview-page-all-rows))
+      (gemini-companion-overview-page-choose
        row (if (< (gemini-companion-overview-row-level row) level) 'open 'folded)))
     (let ((gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
       (gemini-companion-page-refresh))))
@@ -1444,8 +1419,7 @@ REQUEST may be nil."
                    (or (eq request (gemini-companion-overview-row-request row))
                        (and (eq 'proposal (gemini-companion-overview-row-kind row))
                             (eq request (gemini-companion-overview-row-edit row)))))
-                 (gemini-companion-overview-row-flat
-                  gemini-companion-overview-page-rows))))
+                 (gemini-companion-overview-page-all-rows))))
 
 (defun gemini-companion-overview-show (request)
   "Select the overview, and go to the row of REQUEST, if that waits."
@@ -1455,7 +1429,7 @@ REQUEST may be nil."
 (defun gemini-companion-overview--unfold-at (request)
   "Go to the row of REQUEST, if that waits, and unfold it."
   (when-let* ((row (gemini-companion-overview--row-of request)))
-    (gemini-companion-overview--unfold-rows (list row))
+    (gemini-companion-overview-page-unfold (list row))
     (gemini-companion-overview-page-go-to-row row)))
 
 (defun gemini-companion-overview-appear (request)
@@ -1565,8 +1539,7 @@ With SESSION or TURN, go to the first one of that CLI or turn."
                           (and (eq (if turn 'turn 'cli)
                                    (gemini-companion-overview-row-kind row))
                                (funcall mine row)))
-                        (gemini-companion-overview-row-flat
-                         gemini-companion-overview-page-rows))))
+                        (gemini-companion-overview-page-all-rows))))
     (cond (target (gemini-companion-overview-page-go-to-change target))
           ((and row (or session turn)) (gemini-companion-overview-page-go-to-row row))
           (t (gemini-companion-overview-page-go-to-first)
