@@ -555,48 +555,48 @@ Half a rename is none."
                 (error-message-string problem))))))
 
 (defun gemini-companion-rename--confirmed-p (rename)
-  "Return non-nil if the user confirms RENAME, with what is to be known of it.
-A key that was typed once too often is no answer if there is any."
+  "Return non-nil if the user confirms RENAME.
+A key that was typed once too often is no answer if there are cautions."
+  (let ((phrase (gemini-companion-rename--phrase rename))
+        (cautions (gemini-companion-rename--cautions rename)))
+    (if cautions
+        ;; `capitalize' would change the names in the phrase.
+        (yes-or-no-p (format "%s: %s; write anyway? "
+                             (replace-regexp-in-string "\\`." #'upcase phrase t)
+                             (string-join cautions ", ")))
+      (y-or-n-p (format "Write %s? " phrase)))))
+
+(defun gemini-companion-rename--cautions (rename)
+  "Return what the user has to know before RENAME is written, a list of texts."
   (let* ((edits (gemini-companion-rename-edits rename))
+         (old (gemini-companion-rename-old rename))
+         (elsewhere (gemini-companion-rename-elsewhere rename))
          (excluded (cl-loop for edit in edits
                             sum (length (gemini-companion-hunk-excluded
                                          (gemini-companion-edit-proposal-buffer
                                           edit)))))
-         (elsewhere (gemini-companion-rename-elsewhere rename))
-         (unshared (length (gemini-companion-rename-unshared rename)))
          (odd (seq-count #'gemini-companion-edit-review-reason edits))
-         (notes (delq nil
-                      (list (and (< 0 excluded) (format "%d excluded" excluded))
-                            (and (< 0 odd)
-                                 (format (ngettext "%d file changes more"
-                                                   "%d files change more" odd)
-                                         odd))
-                            (and (gemini-companion-rename-taken rename)
-                                 (format "%s exists already"
-                                         (gemini-companion-rename-new rename)))
-                            (cond ((eq 'unknown elsewhere)
-                                   "other files were not searched")
-                                  (elsewhere
-                                   (format (ngettext "%d other file has %s"
-                                                     "%d other files have %s"
-                                                     (length elsewhere))
-                                           (length elsewhere)
-                                           (gemini-companion-rename-old
-                                            rename))))
-                            (and (< 0 unshared)
-                                 (format (ngettext "%d file that is not shared has %s"
-                                                   "%d files that are not shared have %s"
-                                                   unshared)
-                                         unshared
-                                         (gemini-companion-rename-old rename)))))))
-    (if notes
-        ;; `capitalize' would change the names in the phrase.
-        (yes-or-no-p (format "%s: %s; write anyway? "
-                             (replace-regexp-in-string
-                              "\\`." #'upcase
-                              (gemini-companion-rename--phrase rename) t)
-                             (string-join notes ", ")))
-      (y-or-n-p (format "Write %s? " (gemini-companion-rename--phrase rename))))))
+         (others (if (listp elsewhere) (length elsewhere) 0))
+         (unshared (length (gemini-companion-rename-unshared rename))))
+    (delq nil
+          (list (and (< 0 excluded) (format "%d excluded" excluded))
+                (and (< 0 odd)
+                     (format (ngettext "%d file changes more"
+                                       "%d files change more" odd)
+                             odd))
+                (and (gemini-companion-rename-taken rename)
+                     (format "%s exists already"
+                             (gemini-companion-rename-new rename)))
+                (and (eq 'unknown elsewhere) "other files were not searched")
+                (and (< 0 others)
+                     (format (ngettext "%d other file has %s"
+                                       "%d other files have %s" others)
+                             others old))
+                (and (< 0 unshared)
+                     (format (ngettext "%d file that is not shared has %s"
+                                       "%d files that are not shared have %s"
+                                       unshared)
+                             unshared old))))))
 
 ;;;; The files
 
