@@ -45,11 +45,9 @@ is unknown.  A timer calls them."
                (:constructor gemini-companion-state-question-make)
                (:copier nil))
   "A question in the terminal of a CLI.
-LASTING is non-nil once the CLI has been waiting for a while: the title may
-show that state only briefly, for example until an accepted edit is written.
 CAUSE is the reason why the CLI asks, a phrase such as \"by your rule *.el\",
 or nil."
-  lasting cause)
+  cause)
 
 (defvar gemini-companion-state-pending-function #'ignore
   "Function that returns non-nil if a prompt for a session is about to be sent.
@@ -114,12 +112,12 @@ last state that has lasted for a while."
 (defun gemini-companion-state-lasts (session)
   "Record that the state of SESSION has lasted for a while, and return it."
   (let* ((record (gemini-companion-state--of session))
-         (question (gemini-companion-state--question record)))
-    (when (and question (not (gemini-companion-state-question-lasting question)))
-      (setf (gemini-companion-state-question-lasting question) t)
-      (gemini-companion-request-notify question 'changed))
-    (setf (gemini-companion-state--lasting record)
-          (gemini-companion-state--state record))))
+         (state (gemini-companion-state--state record)))
+    (unless (eq state (gemini-companion-state--lasting record))
+      (setf (gemini-companion-state--lasting record) state)
+      (when-let* ((question (gemini-companion-state--question record)))
+        (gemini-companion-request-notify question 'changed)))
+    state))
 
 (defun gemini-companion-state-titled (session)
   "Return the state of SESSION according to its window title.
@@ -467,8 +465,7 @@ changed, so that the question is a new one."
             (gemini-companion-state-question-make
              :session (gemini-companion-state--session record)
              :since (gemini-companion-state--since record)
-             :cause (gemini-companion-state--cause record)
-             :lasting (eq 'waiting (gemini-companion-state--lasting record)))))
+             :cause (gemini-companion-state--cause record))))
           (t
            (setf (gemini-companion-state-question-session question)
                  (gemini-companion-state--session record))))
@@ -567,8 +564,10 @@ prompt."
 
 (cl-defmethod gemini-companion-request-certain-p
   ((question gemini-companion-state-question))
-  "Return non-nil if the CLI of QUESTION has waited for a while."
-  (gemini-companion-state-question-lasting question))
+  "Return non-nil if the CLI of QUESTION has waited for a while.
+The title may show that only briefly, as until an accepted edit is written."
+  (eq 'waiting (gemini-companion-session-state
+                (gemini-companion-state-question-session question) 'lasting)))
 
 (cl-defmethod gemini-companion-request-buffer ((question gemini-companion-state-question))
   "Return the terminal of the CLI of QUESTION, or nil."
