@@ -11,6 +11,7 @@ from harness.model import Part, call, read_file, say, together
 from harness.needs import needs_qwen
 from harness.qwen import Qwen, stays_connected
 from harness.world import World
+from test_restart import has_followed
 from test_tools import link
 
 OPEN = "(gemini-companion-permissions-open)"
@@ -120,6 +121,8 @@ def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
     cli.answer("No")
     assert "four" not in out.read_text()
     assert "five" not in out.read_text()
+    # The next server deletes what the killed one has left behind.
+    has_followed(server, emacs, world.scratch)
 
 
 @needs_qwen
