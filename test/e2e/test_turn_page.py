@@ -224,7 +224,15 @@ def are_refused_in_shell_mode(emacs: Emacs, cli: Gemini, shell: str) -> None:
     assert emacs.value(unsent) == count
     # In term, Escape that is typed again could take M-x as its second key.
     if shell == SHELL:
-        in_terminal(cli.terminal.text, "!", is_shell=False)
+
+        def leave(key: str) -> None:
+            # Typed twice in shell mode, as the first was taken late, it is text.
+            if "! !" in cli.screen():
+                cli.terminal.keys("BSpace")
+            else:
+                cli.terminal.text(key)
+
+        in_terminal(leave, "!", is_shell=False)
     else:
         in_terminal(cli.terminal.keys, "Escape", is_shell=False)
 
