@@ -81,8 +81,8 @@ what became of hunks there; `without' returns the text without hunks."
   :tags '(pure)
   (let* ((count (gemini-companion-record-test-count))
          (wrong (gemini-companion-record-test-judge count t)))
-    ;; A CLI has written while another branch was checked out, so the record does not
-    ;; know where lines were that the user had typed.
+    ;; In nearly all that are wrong, a CLI has written while another branch was checked
+    ;; out, so the record does not know where lines were that the user had typed.
     (should (<= (gemini-companion-record-test-permille 'exact wrong count) 10))
     (should (<= (gemini-companion-record-test-permille 'whose wrong count) 30))
     (should (<= (gemini-companion-record-test-permille 'words wrong count) 100))))
