@@ -286,10 +286,11 @@ class CopilotHooks(Hooks):
 
     def has_ended(self, event: Facts) -> bool:
         # A prompt is submitted, and a turn ends, only when no question is open.
-        return any(name in event for name in (*self.RESULTS, "prompt", "stopReason"))
+        return self._follows_tool(event) or "prompt" in event or "stopReason" in event
 
-    RESULTS = "toolResult", "error"
-    """What an event after a tool has, or one after its failure."""
+    def _follows_tool(self, event: Facts) -> bool:
+        """Return whether ``event`` comes after a tool, or after its failure."""
+        return "toolResult" in event or "error" in event
 
     # The tools that write what a review has shown, and those that write nothing.
     REPORTING = "create", "edit", "apply_patch"
@@ -302,8 +303,7 @@ class CopilotHooks(Hooks):
         key = call_key(event.get("sessionId"), tool, arguments)
         name = str(field_of(arguments, "command") or tool)
         is_background = field_of(arguments, "mode") == "async"
-        has_ended = any(result in event for result in self.RESULTS)
-        return Called(has_ended, key, name, is_background)
+        return Called(self._follows_tool(event), key, name, is_background)
 
     def _question_of_tool(self, event: Facts) -> Question | None:
         """Return the question or the plan in ``event``, sent before a tool, or None."""
