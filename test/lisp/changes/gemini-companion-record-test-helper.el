@@ -19,8 +19,7 @@
 ;; In the sequences of everyday use, 20 steps are 6 writes by two CLIs, one of them
 ;; reviewed; 5 times the user types, 3 saves, 2 decisions to keep and 2 to undo, one C-/,
 ;; and one formatter, stash or branch.  Those made for harm have as many of each in a
-;; small file, and CLIs that write while another branch is checked out, in a sixth of
-;; the cases.
+;; small file, and CLIs that write while another branch is checked out.
 
 ;;; Code:
 
@@ -533,7 +532,7 @@ CHANGE is nil for a decision on an edit, whose hunks share changes with others."
                           (gemini-companion-record-test--get record) away)
                          t))
       (gemini-companion-record-test--wrong 'exact "Another branch has unreviewed lines"))
-    (if (and (gemini-companion-record-test--get harm) (not stash) (= 0 (random 6)))
+    (if (and (gemini-companion-record-test--get harm) (not stash) (= 0 (random 3)))
         ;; What the user had typed is in the record of the other branch no more.
         (gemini-companion-record-test--writes-away away)
       (unless (equal (gemini-companion-record-test--parts changes)
