@@ -344,9 +344,6 @@ class CopilotHooks(Hooks):
             return Question("Edit", None, {"file": file}, is_partial=True, file=file)
         return Question("Permission", None, {"message": message}, is_partial=True)
 
-    def is_prompt(self, event: Facts) -> bool:
-        return "prompt" in event
-
     def addition(self, event: Facts, text: str) -> Facts:
         return {"additionalContext": text}
 
