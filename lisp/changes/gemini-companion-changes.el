@@ -73,6 +73,8 @@ before it, a cons.")
   (version 0 :documentation "A number that is greater after each write and decision.")
   (unreviewed nil :documentation "Non-nil if a hunk was not reviewed.")
   (known nil :documentation "The changes at the last update, in order.")
+  (compared nil :documentation "The `gemini-companion-changes-seen' of which KNOWN are
+the changes, or nil if there is none.")
   (stamp nil :documentation "The stamp of the file at the last update at which its
 buffer, if any, was up to date.")
   (turned nil :documentation "Non-nil if Emacs has undone or redone a decision since
@@ -481,6 +483,7 @@ EDIT was accepted in Emacs, which has not saved the file since."
   "Forget RECORD."
   (setq gemini-companion-changes--files (remq record gemini-companion-changes--files))
   (setf (gemini-companion-changes-file-known record) nil
+        (gemini-companion-changes-file-compared record) nil
         (gemini-companion-changes-file-unreviewed record) nil)
   (run-hook-with-args 'gemini-companion-changes-functions record
                       (gemini-companion-changes-buffer record)))
@@ -515,7 +518,8 @@ Also set which edits of RECORD are undone, and call
       (setf (gemini-companion-changes-file-stamp record)
             (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
     (let ((seen (and wanted (gemini-companion-changes--current record buffer))))
-      (setf (gemini-companion-changes-file-known record)
+      (setf (gemini-companion-changes-file-compared record) seen
+            (gemini-companion-changes-file-known record)
             (and seen (gemini-companion-changes--in record buffer seen)))
       (when wanted
         (gemini-companion-changes--set-states record buffer)))
@@ -545,7 +549,7 @@ the lines."
   "Return the current `gemini-companion-changes-seen' of RECORD, or nil.
 It is about the text of BUFFER, which visits the file, or about the file if
 BUFFER is nil.  Return nil if that text cannot be read."
-  (let ((key (gemini-companion-changes--key record buffer)))
+  (let ((key (gemini-companion-changes-version record buffer)))
     (or (cl-find key (gemini-companion-changes-file-seen record)
                  :key #'gemini-companion-changes-seen-key :test #'equal)
         (when-let* ((lines (gemini-companion-changes--now record buffer))
@@ -560,8 +564,9 @@ BUFFER is nil.  Return nil if that text cannot be read."
                        (gemini-companion-changes-file-seen record))))
           seen))))
 
-(defun gemini-companion-changes--key (record buffer)
-  "Return the key of the `gemini-companion-changes-seen' of RECORD in BUFFER."
+(defun gemini-companion-changes-version (record buffer)
+  "Return a value that differs, by `equal', after a change of RECORD or its text.
+BUFFER has that text, or is nil if the file has it."
   (list buffer
         (gemini-companion-changes-file-version record)
         (if buffer
@@ -595,8 +600,17 @@ BUFFER visits the file of CHANGES, or is nil."
             (gemini-companion-changes--misread
              coding (gemini-companion-hunk-lines change))))))
 
+(defun gemini-companion-changes-lines-visited (seen)
+  "Return the lines of SEEN, a vector, as the buffer that visits the file has them."
+  (let ((buffer (car (gemini-companion-changes-seen-key seen)))
+        (lines (gemini-companion-changes-seen-lines seen)))
+    (if-let* ((coding (and buffer (gemini-companion-changes--misread-in buffer))))
+        (vconcat (gemini-companion-changes--misread coding lines))
+      lines)))
+
 (defun gemini-companion-changes--misread (coding lines)
-  "Return LINES, a list, as a buffer has them that visits their file in CODING."
+  "Return LINES, a sequence, as a list.
+Its elements are decoded as by a buffer that visits their file in CODING."
   (mapcar (lambda (line)
             (decode-coding-string (encode-coding-string line 'utf-8-unix) coding))
           lines))
@@ -849,27 +863,21 @@ For NEW-P and OLD-P, see `gemini-companion-record-split'."
 
 ;;;; What was decided
 
-(defun gemini-companion-changes-version (record)
-  "Return a value that differs, by `equal', after a change of RECORD or its file."
-  (let ((buffer (gemini-companion-changes-buffer record)))
-    (list (gemini-companion-changes-file-version record)
-          (if buffer
-              (list buffer (buffer-chars-modified-tick buffer)
-                    (buffer-modified-p buffer))
-            (gemini-companion-watch-stamp (gemini-companion-changes-path record))))))
-
 (defun gemini-companion-changes--current-look (record)
   "Return the lines of RECORD as they are for the current text, or nil."
   (when-let* ((seen (gemini-companion-changes-seen
                      record (gemini-companion-changes-buffer record))))
     (gemini-companion-changes-seen-look seen)))
 
-(defun gemini-companion-changes-kept-and-undone (record)
+(defun gemini-companion-changes-kept-and-undone (record &optional seen)
   "Return the kept and the undone changes of CLIs in RECORD's file.
 The value is a list of `gemini-companion-record-decided's, in order; the edits
 of each begin with the last one.  Elements of one turn do not overlap.  Lines in
-or beside a change that is left are omitted."
-  (when-let* ((look (gemini-companion-changes--current-look record)))
+or beside a change that is left are omitted.  SEEN is the
+`gemini-companion-changes-seen' of the text, by default of the current one."
+  (when-let* ((look (if seen
+                        (gemini-companion-changes-seen-look seen)
+                      (gemini-companion-changes--current-look record))))
     (let* ((left (gemini-companion-changes-file-known record))
            (buffer (gemini-companion-changes-buffer record))
            (all (seq-remove
@@ -936,12 +944,6 @@ cut the kept element where it overlaps with the undone one."
 CHANGE is counted in this turn."
   (when-let* ((edit (car (gemini-companion-record-change-edits change))))
     (gemini-companion-edit-turn edit)))
-
-(defun gemini-companion-changes-of-others (record)
-  "Return the indices of the lines that others have written to the file of RECORD.
-Omit the lines that the file had before the first edit."
-  (when-let* ((look (gemini-companion-changes--current-look record)))
-    (gemini-companion-record-of-others look)))
 
 (defun gemini-companion-changes-current-p (record change)
   "Return non-nil if RECORD had CHANGE, left or decided, at the last update."

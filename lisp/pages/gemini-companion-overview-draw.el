@@ -255,9 +255,7 @@ They are there with and without the changes."
                                      (< (gemini-companion-hunk-new change)
                                         (gemini-companion-hunk-new-end change))))
                               (gemini-companion-overview-row-left row)))
-         (others (and changes
-                      (gemini-companion-changes-of-others
-                       (gemini-companion-overview-row-record row))))
+         (others (and changes (gemini-companion-overview-row-others row)))
          (inside (lambda (change)
                    (seq-some (lambda (line)
                                (and (<= (gemini-companion-hunk-new change)
@@ -265,8 +263,7 @@ They are there with and without the changes."
                                     (< line (gemini-companion-hunk-new-end change))))
                              others)))
          (changes (and others (seq-filter inside changes)))
-         (now (and changes (gemini-companion-overview-draw-lines-now row)))
-         (others (seq-filter (lambda (line) (< line (length now))) others)))
+         (now (gemini-companion-overview-row-lines row)))
     (cl-loop for change in changes
              sum (- (gemini-companion-hunk-new-count change)
                     (cl-loop for piece in (gemini-companion-overview-draw--pieces-of-change
@@ -928,26 +925,24 @@ that the diff does not have are inserted at its end."
       (buffer-string))))
 
 (defun gemini-companion-overview-draw-lines-now (row)
-  "Return the lines of the file of ROW now, a vector, which may be empty."
-  (let* ((record (gemini-companion-overview-row-record row))
-         (path (gemini-companion-overview-row-path row))
+  "Return the current lines of the file of ROW, which has only comments, a vector."
+  (let* ((path (gemini-companion-overview-row-path row))
          (buffer (gemini-companion-names-buffer path)))
     (gemini-companion-lines-split
-     (or (cond (record (gemini-companion-changes-text record))
-               (buffer (gemini-companion-text-of-buffer buffer))
+     (or (cond (buffer (gemini-companion-text-of-buffer buffer))
                ((gemini-companion-text-unreadable-reason path) nil)
                (t (ignore-error file-error (gemini-companion-text-read path))))
          ""))))
 
-(defun gemini-companion-overview-draw-lines-before (row now)
-  "Return the lines NOW of the file of ROW without the changes of its turn."
+(defun gemini-companion-overview-draw-lines-before (row)
+  "Return the lines of the file of ROW without the changes of its turn."
   (gemini-companion-lines-without
    (gemini-companion-overview-draw--in-order
     (append (gemini-companion-overview-row-left row)
             (seq-remove (lambda (change)
                           (eq 'undone (gemini-companion-record-decided-state change)))
                         (gemini-companion-overview-row-decided row))))
-   now))
+   (gemini-companion-overview-row-lines row)))
 
 (defun gemini-companion-overview-draw--in-order (changes)
   "Return CHANGES in the order of their lines."
@@ -1022,11 +1017,9 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
 
 (defun gemini-companion-overview-draw--diff (row unfolded)
   "Return the diff of the file of ROW; UNFOLDED are folds that are shown."
-  (let* ((record (gemini-companion-overview-row-record row))
-         (now (gemini-companion-overview-draw-lines-now row))
-         (before (gemini-companion-overview-draw-lines-before row now))
-         (others (seq-filter (lambda (line) (< line (length now)))
-                             (gemini-companion-changes-of-others record)))
+  (let* ((now (gemini-companion-overview-row-lines row))
+         (before (gemini-companion-overview-draw-lines-before row))
+         (others (gemini-companion-overview-row-others row))
          (pieces (gemini-companion-overview-draw--pieces row now others))
          (undone (seq-filter (lambda (piece)
                                (eq 'undone (gemini-companion-overview-draw--piece-state

@@ -48,12 +48,24 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
   `comments'  comments on a file without changes
 
 ROWS are the rows below it.  PATH is the name of the file and FILE its true
-name.  RECORD is that of the file, or nil if there is none, LEFT are its
-changes that are left and of TURN, and DECIDED those of TURN that are kept
-or undone.  NEWER is the newest turn in which changes of TURN are counted,
-or nil."
-  key level kind rows session turn edit edits request file path record
+name.  RECORD is that of the file, or nil if there is none, and SNAPSHOT
+what was read of it, or nil.  LEFT are its changes that are left and of
+TURN, and DECIDED those of TURN that are kept or undone.  NEWER is the
+newest turn in which changes of TURN are counted, or nil."
+  key level kind rows session turn edit edits request file path record snapshot
   left decided newer text action)
+
+(cl-defstruct (gemini-companion-overview-row--snapshot
+               (:noinline t)
+               (:constructor gemini-companion-overview-row--snapshot)
+               (:copier nil))
+  "What rows display of a file with a record, all of it about one text.
+VERSION is as of `gemini-companion-changes-version'.  LINES are the lines of
+the text, a vector, or nil if it cannot be read, and OTHERS the indices of
+those that no CLI has written.  LEFT and DECIDED are the changes of all
+turns.  PROBLEM is why the text could not be compared, or nil; then there is
+nothing else."
+  version lines others left decided problem)
 
 (defvar gemini-companion-overview-row-notes-function #'ignore
   "Function that returns notes at the top of the overview.
@@ -62,50 +74,68 @@ the command is called on the row.")
 
 (defvar gemini-companion-overview-row--cache
   (make-hash-table :test 'eq :weakness 'key)
-  "Table from records to the values that were computed last.
-The values are conses of a version, see `gemini-companion-changes-version', and
-of the kept and undone changes, t if these were not computed, or an error
-message if the text could not be compared.")
+  "Table from records to their last snapshots.")
 
 ;;;; Records
 
 (defun gemini-companion-overview-row--refresh (record)
-  "Compute RECORD again if it, or its file, has changed; return what is cached.
-The value is as in `gemini-companion-overview-row--cache'."
-  (let ((cached (gethash record gemini-companion-overview-row--cache)))
-    (unless (and cached
-                 (not (stringp (cdr cached)))
-                 (equal (car cached) (gemini-companion-changes-version record)))
-      (let ((changes (condition-case err
-                         (progn (gemini-companion-changes-update record) t)
-                       (gemini-companion-text-not-compared
-                        (error-message-string err)))))
-        (setq cached (puthash record
-                              (cons (gemini-companion-changes-version record) changes)
-                              gemini-companion-overview-row--cache))))
-    cached))
+  "Return the snapshot of RECORD, a new one if it, or its file, has changed."
+  (let ((last (gethash record gemini-companion-overview-row--cache)))
+    (if (and last
+             (null (gemini-companion-overview-row--snapshot-problem last))
+             (equal (gemini-companion-overview-row--snapshot-version last)
+                    (gemini-companion-changes-version
+                     record (gemini-companion-changes-buffer record))))
+        last
+      (puthash record (gemini-companion-overview-row--take-snapshot record)
+               gemini-companion-overview-row--cache))))
+
+(defun gemini-companion-overview-row--take-snapshot (record)
+  "Return a new snapshot of RECORD."
+  (let* ((buffer (gemini-companion-changes-buffer record))
+         (version (gemini-companion-changes-version record buffer)))
+    (condition-case err
+        (let* ((left (gemini-companion-changes-update record))
+               (seen (or (gemini-companion-changes-file-compared record)
+                         (gemini-companion-changes-seen record buffer))))
+          (if (null seen)
+              (gemini-companion-overview-row--snapshot :version version)
+            (gemini-companion-overview-row--snapshot
+             :version (gemini-companion-changes-seen-key seen)
+             :lines (gemini-companion-changes-lines-visited seen)
+             :others (gemini-companion-record-of-others
+                      (gemini-companion-changes-seen-look seen))
+             :left left
+             :decided (gemini-companion-changes-kept-and-undone record seen))))
+      (gemini-companion-text-not-compared
+       (gemini-companion-overview-row--snapshot
+        :version version :problem (error-message-string err))))))
+
+(defun gemini-companion-overview-row-version (row)
+  "Return a value that differs, by `equal', after a change of ROW's file."
+  (gemini-companion-overview-row--snapshot-version
+   (gemini-companion-overview-row-snapshot row)))
+
+(defun gemini-companion-overview-row-lines (row)
+  "Return the lines of ROW's file, in which its changes are, a vector."
+  (gemini-companion-overview-row--snapshot-lines
+   (gemini-companion-overview-row-snapshot row)))
+
+(defun gemini-companion-overview-row-others (row)
+  "Return the indices of the lines of ROW's file that no CLI has written.
+Omit the lines that the file had before the first edit."
+  (gemini-companion-overview-row--snapshot-others
+   (gemini-companion-overview-row-snapshot row)))
 
 (defun gemini-companion-overview-row-problem (row)
   "Return why the changes in ROW's file are unknown, or nil."
-  (pcase (gethash (gemini-companion-overview-row-record row)
-                  gemini-companion-overview-row--cache)
-    (`(,_ . ,(and (pred stringp) problem)) problem)))
-
-(defun gemini-companion-overview-row--decided (record)
-  "Return the changes of RECORD's file that are kept or undone."
-  (let ((cached (gemini-companion-overview-row--refresh record)))
-    (when (eq t (cdr cached))
-      (setcdr cached (gemini-companion-changes-kept-and-undone record)))
-    (and (listp (cdr cached)) (cdr cached))))
+  (when-let* ((snapshot (gemini-companion-overview-row-snapshot row)))
+    (gemini-companion-overview-row--snapshot-problem snapshot)))
 
 (defun gemini-companion-overview-row--of-turn (turn changes)
   "Return those of CHANGES that are counted in TURN."
   (seq-filter (lambda (change) (eq turn (gemini-companion-changes-turn change)))
               changes))
-
-(defun gemini-companion-overview-row-version (row)
-  "Return a value that differs, by `equal', after a change of ROW's file."
-  (car (gemini-companion-overview-row--refresh (gemini-companion-overview-row-record row))))
 
 ;;;; Edits
 
@@ -331,17 +361,16 @@ Edits that were not written, or are of several files, have a row each."
 RECORD is that of the file, or nil.  EDITS are those of TURN, the last one
 first.  NAME is nil if they were not written."
   (let* ((edit (car edits))
-         (cached (and record (gemini-companion-overview-row--refresh record)))
-         (left (and record
-                    (not (stringp (cdr cached)))
-                    (gemini-companion-changes-file-known record)))
-         (decided (and record (gemini-companion-overview-row--decided record))))
+         (snapshot (and record (gemini-companion-overview-row--refresh record)))
+         (left (and snapshot (gemini-companion-overview-row--snapshot-left snapshot)))
+         (decided (and snapshot
+                       (gemini-companion-overview-row--snapshot-decided snapshot))))
     (gemini-companion-overview-row
      :key (if name
               (list 'file (gemini-companion-turn-began turn) name)
             (list 'edit (gemini-companion-edit-id edit)))
      :level 3 :kind 'file :session session :turn turn
-     :edit edit :edits edits :record record
+     :edit edit :edits edits :record record :snapshot snapshot
      :file (or name (gemini-companion-edit-true-name edit))
      :path (if record
                (gemini-companion-changes-path record)

@@ -389,8 +389,8 @@ They are those that have a word for the header line in the table of commands."
     (cond
      ((or (gemini-companion-overview-row-left row)
           (gemini-companion-overview-row-decided row))
-      (let ((now (gemini-companion-overview-draw-lines-now row)))
-        (cons now (gemini-companion-overview-draw-lines-before row now))))
+      (cons (gemini-companion-overview-row-lines row)
+            (gemini-companion-overview-draw-lines-before row)))
      ((eq 'comments (gemini-companion-overview-row-kind row))
       (let ((now (gemini-companion-overview-draw-lines-now row)))
         (cons now now)))

@@ -73,4 +73,18 @@
                     (apply #'gemini-companion-edit-make :file "/a" :true-name "/a"
                            slots))))))
 
+(ert-deftest gemini-companion-overview-draw-has-one-text-while-others-write ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
+    (gemini-companion-overview-test-turns session
+      ("First" ("a" "1\n2\n3\n4\n5\n6\nCLI\n")))
+    (dolist (write (list (lambda () (delete-file "a"))
+                         (lambda () (gemini-companion-test-write "a" "1\n"))))
+      (let ((row (car (gemini-companion-overview-row-files
+                       (car (gemini-companion-overview-rows directory))))))
+        (funcall write)
+        (should (string-match-p "CLI" (gemini-companion-overview-draw-body row nil)))
+        (should (string-match-p "1 left"
+                                (gemini-companion-overview-draw-test-line 80 row)))
+        (gemini-companion-test-write "a" "1\n2\n3\n4\n5\n6\nCLI\n")))))
+
 ;;; gemini-companion-overview-draw-test.el ends here
