@@ -309,7 +309,6 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'shell)))
   "Forget what Emacs has saved."
-  (cancel-function-timers #'gemini-companion-slices-later)
   (setq gemini-companion-shell--problems nil)
   (gemini-companion-shell-called nil))
 

@@ -10,9 +10,12 @@
 ;; between two files, never within one.
 ;;
 ;; What no command does, as an answer to a CLI, takes milliseconds at a time, and goes
-;; on in timers.
+;; on in timers, until the mode is turned off.
 
 ;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-part)
 
 (defvar gemini-companion-slices--seconds 0.1
   "Seconds of work after which progress is displayed.")
@@ -65,6 +68,10 @@ over, skip the rest of ITEMS."
     (if (or items (<= end (float-time)))
         (run-at-time 0 nil #'gemini-companion-slices-later items function done until)
       (funcall done))))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'slices)))
+  "Cancel what would go on in timers."
+  (cancel-function-timers #'gemini-companion-slices-later))
 
 (provide 'gemini-companion-slices)
 ;;; gemini-companion-slices.el ends here

@@ -59,4 +59,16 @@
         (gemini-companion-slices-later '(a b c) work #'ignore (float-time))
         (should (equal '(a) items))))))
 
+(ert-deftest gemini-companion-slices-end-with-the-mode ()
+  (should (memq 'slices (gemini-companion-parts)))
+  (let ((gemini-companion-slices--seconds-later 0)
+        (items nil))
+    (gemini-companion-slices-later '(a b) (lambda (item) (push item items)) #'ignore)
+    (gemini-companion-part-stop 'slices)
+    (should-not (seq-some (lambda (timer)
+                            (eq (timer--function timer)
+                                #'gemini-companion-slices-later))
+                          timer-list))
+    (should-not items)))
+
 ;;; gemini-companion-slices-test.el ends here
