@@ -11,10 +11,11 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-part)
 (require 'subr-x)
 
-(defun gemini-companion-exit-p ()
+(defun gemini-companion-exit--allowed-p ()
   "Return non-nil if Emacs may exit: nothing is unfinished, or the user agrees.
 If Emacs is not interactive, do not ask."
   (let ((unfinished (seq-mapcat #'gemini-companion-part-unfinished
@@ -22,6 +23,10 @@ If Emacs is not interactive, do not ask."
     (or (null unfinished)
         noninteractive
         (yes-or-no-p (format "%s; exit anyway? " (string-join unfinished "; "))))))
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'exit)))
+  "Ask before Emacs exits."
+  '((kill-emacs-query-functions gemini-companion-exit--allowed-p)))
 
 (provide 'gemini-companion-exit)
 ;;; gemini-companion-exit.el ends here

@@ -27,7 +27,7 @@ The files of an add-on that is not installed are missing.")
 (defvar gemini-companion-part--list
   '(install extension state session roots watch revert edit proposal notify auto
     arrival changes marks context review row cli walk decision commit comment
-    overview status saved slices)
+    overview status saved exit slices)
   "The components of the core in starting order; they stop in reverse order.
 The file of a component has the methods that it needs of
 `gemini-companion-part-start', `-hooks', `-ready', `-lighter', `-findings' and

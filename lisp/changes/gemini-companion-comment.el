@@ -21,7 +21,6 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-exit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
@@ -967,13 +966,12 @@ the file as a whole."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'comment)))
-  "Display comments in files, and ask before Emacs exits."
+  "Display comments in files."
   '((find-file-hook gemini-companion-comment--attach)
     (after-revert-hook gemini-companion-comment--after-revert)
     (after-set-visited-file-name-hook gemini-companion-comment--follow-name)
     (gemini-companion-revert-merge-hook gemini-companion-comment--before-revert)
     (gemini-companion-revert-merged-hook gemini-companion-comment--after-merge)
-    (kill-emacs-query-functions gemini-companion-exit-p)
     (gemini-companion-request-functions gemini-companion-comment--follow)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'comment)))

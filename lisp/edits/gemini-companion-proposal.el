@@ -21,7 +21,6 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-exit)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
@@ -546,9 +545,8 @@ If that was answered by a command in the view, the next one may follow."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'proposal)))
-  "End a review whose buffer is killed; ask before edits of the user are lost."
-  '((gemini-companion-edit-adopt-hook gemini-companion-proposal--guard)
-    (kill-emacs-query-functions gemini-companion-exit-p)))
+  "End a review whose buffer is killed."
+  '((gemini-companion-edit-adopt-hook gemini-companion-proposal--guard)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'proposal)))
   "Drop the outcomes that no CLI has received, as the server ends."

@@ -21,16 +21,16 @@
                (lambda () '(exit-test)))
               ((symbol-function 'yes-or-no-p)
                (lambda (question) (push question asked) nil)))
-      (should (gemini-companion-exit-p))
+      (should (gemini-companion-exit--allowed-p))
       (should-not asked)
       (let ((gemini-companion-exit-test-unfinished
              '("Gemini CLI is working" "2 comments were not sent")))
-        (should-not (gemini-companion-exit-p))
+        (should-not (gemini-companion-exit--allowed-p))
         (should (equal '("Gemini CLI is working; 2 comments were not sent; exit anyway? ")
                        asked))
         ;; A batch job cannot answer.
         (let ((noninteractive t))
-          (should (gemini-companion-exit-p)))))))
+          (should (gemini-companion-exit--allowed-p)))))))
 
 (provide 'gemini-companion-exit-test)
 ;;; gemini-companion-exit-test.el ends here

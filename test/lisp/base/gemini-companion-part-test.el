@@ -27,6 +27,15 @@
     (gemini-companion-part-stop 'part-test)
     (should-not gemini-companion-part-test-hook)))
 
+(ert-deftest gemini-companion-part-has-its-hooks-for-itself ()
+  (mapc #'gemini-companion-part-load (gemini-companion-parts))
+  (let ((hooks (mapcar (lambda (hook) (seq-take hook 2))
+                       (seq-mapcat #'gemini-companion-part-hooks
+                                   (gemini-companion-parts-loaded)))))
+    (should (assq 'kill-emacs-query-functions hooks))
+    ;; A part that stops would remove the function of another one.
+    (should (equal hooks (seq-uniq hooks)))))
+
 (ert-deftest gemini-companion-part-needs-no-method ()
   :tags '(pure)
   (gemini-companion-part-start 'nothing)

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-comment-test-helper)
+(require 'gemini-companion-exit)
 
 (ert-deftest gemini-companion-comment-is-below-its-lines-in-a-file-and-moves ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
@@ -280,6 +281,7 @@
                                (lambda (question) (setq asked question) nil)))
                       (run-hook-with-args-until-failure
                        'kill-emacs-query-functions)))))
+      (gemini-companion-part-start 'exit)
       (should (funcall exits))
       (find-file "a")
       (gemini-companion-comment-test-comment "Why?")
@@ -295,7 +297,7 @@ sent; exit anyway? " asked))
       ;; It does so if the mode was turned off.
       (find-file "a")
       (gemini-companion-comment-test-comment "Why?")
-      (gemini-companion-part-stop 'comment)
+      (mapc #'gemini-companion-part-stop '(exit comment))
       (should-not (funcall exits))
       (should (equal "1 comment was not sent; exit anyway? " asked)))))
 

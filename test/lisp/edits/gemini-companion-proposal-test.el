@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-undo)
 (require 'gemini-companion-edit-test-helper)
+(require 'gemini-companion-exit)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-replace)
@@ -96,8 +97,7 @@
                                  (kill-buffer
                                   (gemini-companion-edit-proposal-buffer diff))))
                    ("exit" ,(lambda (_)
-                              (and (run-hook-with-args-until-failure
-                                    'kill-emacs-query-functions)
+                              (and (gemini-companion-exit--allowed-p)
                                    (gemini-companion-proposal-decide-all 'rejected
                                                                          'now))))))
     (pcase-dolist (`(,answer . ,status)
