@@ -108,7 +108,6 @@ this is a member.  The first call loads this file."
 (defun gemini-companion-undone--push (source edit &rest slots)
   "Record a `gemini-companion-undone' of SOURCE for the file and CLI of EDIT.
 SLOTS is a plist of its other slots."
-  (add-hook 'gemini-companion-edit-file-functions #'gemini-companion-undone--follow)
   (push (apply #'gemini-companion-undone--make
                :source source
                :path (gemini-companion-edit-file edit)
@@ -385,6 +384,10 @@ changes are to be reported again.  This is for
 
 ;;;; Life
 
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'undone)))
+  "Report that a CLI writes again what the user has undone."
+  '((gemini-companion-edit-file-functions gemini-companion-undone--follow)))
+
 (cl-defmethod gemini-companion-part-saved ((_part (eql 'undone)))
   "Return the undone changes that no CLI knows of."
   (mapcar (lambda (undone)
@@ -399,7 +402,6 @@ changes are to be reported again.  This is for
 
 (cl-defmethod gemini-companion-part-restore ((_part (eql 'undone)) items)
   "Record the undone changes of ITEMS again; their sources are unknown."
-  (add-hook 'gemini-companion-edit-file-functions #'gemini-companion-undone--follow)
   (pcase-dolist (`(,_ . ,slots) items)
     (push (apply #'gemini-companion-undone--make
                  :session (gemini-companion-session-from-facts
@@ -410,7 +412,6 @@ changes are to be reported again.  This is for
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))
   "Drop all undone changes, as the edits are dropped."
-  (remove-hook 'gemini-companion-edit-file-functions #'gemini-companion-undone--follow)
   (setq gemini-companion-undone--all nil
         gemini-companion-undone--found nil
         gemini-companion-undone--reported nil))
@@ -432,4 +433,6 @@ changes are to be reported again.  This is for
       (princ (string-join texts "\n\n")))))
 
 (provide 'gemini-companion-undone)
+
+(gemini-companion-part-loaded 'undone)
 ;;; gemini-companion-undone.el ends here

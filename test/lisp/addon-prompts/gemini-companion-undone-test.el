@@ -36,6 +36,7 @@
 (ert-deftest gemini-companion-undone-is-reported-when-the-cli-writes-it-again ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (let ((message-log-max nil))
+      (gemini-companion-part-start 'undone)
       (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
       (gemini-companion-turn-page session)
       (gemini-companion-overview-undo)
@@ -43,7 +44,10 @@
         (gemini-companion-test-writes "a" "1\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
         (should-not (string-search "wrote again" shown))
         (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
-        (should (string-search "wrote again what you have undone in a" shown))))))
+        (should (string-search "wrote again what you have undone in a" shown))
+        (gemini-companion-part-stop 'undone)
+        (should-not (memq 'gemini-companion-undone--follow
+                          gemini-companion-edit-file-functions))))))
 
 (ert-deftest gemini-companion-undone-is-told-to-the-next-cli-if-its-own-has-exited ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
