@@ -885,7 +885,7 @@ UNFOLDED are the folds whose lines are shown."
        (lambda (old new)
          (with-temp-buffer
            (gemini-companion-unified-draw-insert
-            edit old new hunks unfolded nil
+            edit old new hunks unfolded
             :digits (gemini-companion-overview-draw--digits old new)
             :decided (delq nil (mapcar (lambda (hunk)
                                          (and (member hunk undone)
@@ -1058,7 +1058,7 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
          (from-file (mapcar (pcase-lambda (`(,hunk . ,piece)) (cons piece hunk))
                             to-file)))
     (gemini-companion-unified-draw-insert
-     (gemini-companion-overview-row-edit row) old new (mapcar #'car drawn) unfolded nil
+     (gemini-companion-overview-row-edit row) old new (mapcar #'car drawn) unfolded
      :digits (gemini-companion-overview-draw--digits old new)
      :decided (cl-loop for (hunk . piece) in drawn
                        for state = (gemini-companion-overview-draw--piece-state piece)

@@ -39,6 +39,9 @@ Each unfolding of the rest doubles the number.")
   "Maximum number of characters of a text with colors.
 Up to four times as many characters in hunks are compared word by word.")
 
+(defconst gemini-companion-unified-draw--context 3
+  "Number of unchanged lines that are displayed around a hunk.")
+
 (defconst gemini-companion-unified-draw--long-line 400
   "Maximum length of a line that is displayed whole.")
 
@@ -54,15 +57,14 @@ numbers before a line, such as \"%1$3s %2$3s \".
 EXCLUDED lists the excluded hunks, and EDITS the numbers of the lines of NEW
 that the user has edited; both are nil once the edit has ended.  UNFOLDED
 lists the folds whose lines are displayed.  ID is the ID of the edit, the
-first element of each of its folds.  CONTEXT is the number of unchanged lines
-that are displayed around a hunk.
+first element of each of its folds.
 
 ROOM is the number of lines that can still be drawn.  Drawing a line
 decrements it; below 0, the rest of the diff is folded.
 
 For DECIDED, NUMBER and USER-LINES, see
 `gemini-companion-unified-draw-insert'."
-  old new last numbers excluded edits unfolded id context room
+  old new last numbers excluded edits unfolded id room
   decided (number #'identity) user-lines)
 
 (defvar-local gemini-companion-unified-draw-unfolded nil
@@ -122,11 +124,10 @@ Return at most one more line than DATA has room for."
                 (gemini-companion-unified-draw--last-line proposal)))))
 
 (cl-defun gemini-companion-unified-draw-insert
-    (edit original proposal hunks unfolded &optional context
-          &key decided number user-lines digits)
+    (edit original proposal hunks unfolded &key decided number user-lines digits)
   "Insert the unified diff of EDIT before point.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL.  Fold
-lines that are more than CONTEXT lines away from all HUNKS, by default 3.
+lines that are far from all HUNKS.
 
 DECIDED is an alist of those of HUNKS that the user has decided, with the
 values `kept' or `undone'; PROPOSAL has the lines of both.  NUMBER is a
@@ -151,7 +152,7 @@ the lines that were in one, have the fold."
     (with-current-buffer text
       (gemini-companion-highlight (gemini-companion-edit-file edit))))
   (let* ((data (gemini-companion-unified-draw--make-data
-                edit original proposal unfolded context digits))
+                edit original proposal unfolded digits))
          (_ (setf (gemini-companion-unified-draw--data-decided data) decided
                   (gemini-companion-unified-draw--data-number data)
                   (or number #'identity)
@@ -173,9 +174,9 @@ the lines that were in one, have the fold."
        (list (gemini-companion-unified-draw--data-id data) 'more room)))))
 
 (defun gemini-companion-unified-draw--make-data
-    (edit original proposal unfolded context digits)
+    (edit original proposal unfolded digits)
   "Return the data of the texts of EDIT in the buffers ORIGINAL and PROPOSAL.
-UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
+UNFOLDED and DIGITS are as of `gemini-companion-unified-draw-insert'."
   (let* ((id (gemini-companion-edit-id edit))
          (open (gemini-companion-edit-open-p edit))
          (last (gemini-companion-unified-draw--last-line original))
@@ -195,7 +196,7 @@ UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
                           nconc (number-sequence
                                  (1+ (gemini-companion-hunk-new hunk))
                                  (gemini-companion-hunk-new-end hunk))))
-     :unfolded unfolded :id id :context (or context 3)
+     :unfolded unfolded :id id
      :room (ash gemini-companion-unified-draw-most-lines
                 (seq-count (lambda (fold)
                              (equal (list id 'more) (seq-take fold 2)))
@@ -210,9 +211,8 @@ Fold lines that are far from both, unless the user has unfolded them."
                        (gemini-companion-hunk-old next)
                      (gemini-companion-unified-draw--data-last data))
                    old))
-         (context (gemini-companion-unified-draw--data-context data))
-         (before (if last context 0))
-         (after (if next context 0))
+         (before (if last gemini-companion-unified-draw--context 0))
+         (after (if next gemini-companion-unified-draw--context 0))
          (hidden (- count before after))
          (fold (list (gemini-companion-unified-draw--data-id data)
                      (+ 1 old before) (+ 1 new before) hidden))

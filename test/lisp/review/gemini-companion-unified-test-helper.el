@@ -18,13 +18,13 @@
     (gemini-companion-page-set-up
      (lambda ()
        (let ((unfolded gemini-companion-unified-draw-unfolded)
-             (hunks (gemini-companion-edit-hunks edit)))
+             (hunks (gemini-companion-edit-hunks edit))
+             (gemini-companion-unified-draw--context (frame-height)))
          (gemini-companion-page-replace
           (with-temp-buffer
             (gemini-companion-unified-draw-insert
              edit (gemini-companion-edit-texts-original edit)
-             (gemini-companion-edit-proposal-buffer edit) hunks unfolded
-             (frame-height))
+             (gemini-companion-edit-proposal-buffer edit) hunks unfolded)
             (buffer-string)))))
      nil)
     (gemini-companion-page-refresh)
