@@ -122,9 +122,7 @@ unless an edit is known to have deleted it.  Return non-nil if so."
                        ;; Without a file, this is a number.
                        (consp (with-current-buffer buffer
                                 (visited-file-modtime))))))
-    (if removed
-        (gemini-companion-edit-add-remark edit 'removed)
-      (gemini-companion-edit-remove-remark edit 'removed))
+    (gemini-companion-edit-set-removed edit removed)
     removed))
 
 (defun gemini-companion-edit-texts-removed-p (edit)
@@ -147,7 +145,7 @@ Return the text if it is known and UTF-8, or nil."
     (setf (gemini-companion-edit-content edit) content)
     (if missing
         (gemini-companion-edit-texts-check-removed edit)
-      (gemini-companion-edit-remove-remark edit 'removed))
+      (gemini-companion-edit-set-removed edit nil))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (gemini-companion-replace-text

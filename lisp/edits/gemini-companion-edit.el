@@ -459,9 +459,11 @@ If EDIT is one of a group, the group follows it instead."
   "Add REMARK, a symbol, to the remarks about EDIT, if it is not there."
   (cl-pushnew remark (gemini-companion-edit-remarks edit)))
 
-(defun gemini-companion-edit-remove-remark (edit remark)
-  "Remove REMARK, a symbol, from the remarks about EDIT."
-  (cl-callf2 remq remark (gemini-companion-edit-remarks edit)))
+(defun gemini-companion-edit-set-removed (edit removed)
+  "Record whether the file of EDIT was REMOVED, and a buffer has its text."
+  (cl-callf2 remq 'removed (gemini-companion-edit-remarks edit))
+  (when removed
+    (gemini-companion-edit-add-remark edit 'removed)))
 
 (defun gemini-companion-edit-set-appeared (edit)
   "Record that the row of EDIT has appeared by itself."
