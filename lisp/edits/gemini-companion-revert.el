@@ -313,11 +313,10 @@ system that the user has chosen to read the file comes first."
 
 ;;;; Texts of buffers
 
-(defun gemini-companion-revert-encoded (&optional text)
-  "Return the bytes that saving the current buffer with TEXT would write.
-TEXT defaults to the text of the buffer.  Return nil if its coding system does
-not have all of the characters."
-  (let* ((text (or text (gemini-companion-text-of-buffer)))
+(defun gemini-companion-revert-encoded ()
+  "Return the bytes that saving the current buffer would write.
+Return nil if its coding system does not have all of the characters."
+  (let* ((text (gemini-companion-text-of-buffer))
          (own (or buffer-file-coding-system 'undecided))
          (coding (if (memq (coding-system-type own) '(undecided))
                      (coding-system-change-eol-conversion
