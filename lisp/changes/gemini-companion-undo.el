@@ -242,11 +242,11 @@ Return nil if it has no record."
     (gemini-companion-changes-seen
      record (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))))
 
-(defun gemini-companion-undo--whole (edit &optional after)
+(defun gemini-companion-undo--whole (edit)
   "Return the step that gives the file of EDIT its bytes from before EDIT.
-AFTER are these bytes, by default as they are known.  A file that EDIT has made
-is deleted, and one that it has deleted is created.  If edits change A to B, B
-to C and C to B, undoing the first one undoes all three."
+A file that EDIT has made is deleted, and one that it has deleted is created.
+If edits change A to B, B to C and C to B, undoing the first one undoes all
+three."
   (let* ((record (car (gemini-companion-changes-of edit)))
          (bytes (and (null (gemini-companion-revert-unsaved
                             (gemini-companion-edit-file edit)))
@@ -266,7 +266,7 @@ to C and C to B, undoing the first one undoes all three."
            (apply #'gemini-companion-undo--deletion slots))
           (t
            (apply #'gemini-companion-step-make :kind 'undone :on t
-                  :after (or after (and bytes (gemini-companion-undo--bytes-before edit)))
+                  :after (and bytes (gemini-companion-undo--bytes-before edit))
                   slots)))))
 
 (defun gemini-companion-undo--step (edit hunk)
