@@ -223,7 +223,7 @@ set `gemini-companion-send-undone'")))
 (defun gemini-companion-comment-send--session ()
   "Return the session at point in the overview, or else read one."
   (or (and gemini-companion-edits-view
-           (car (gemini-companion-view-edits gemini-companion-edits-view)))
+           (gemini-companion-view-session gemini-companion-edits-view))
       (gemini-companion-session-read
        (or (seq-uniq
             (seq-filter #'gemini-companion-comment-send--unsent

@@ -96,7 +96,7 @@ texts were not recorded are omitted."
   "Return the edits at point in a review or the overview, oldest first, or nil.
 Of several edits, return only those that are open or were written."
   (let ((edits (if gemini-companion-edits-view
-                   (cdr (gemini-companion-view-edits gemini-companion-edits-view))
+                   (gemini-companion-view-edits gemini-companion-edits-view)
                  (and gemini-companion-edit-here
                       (list gemini-companion-edit-here)))))
     (if (cdr edits)

@@ -387,7 +387,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
 If this buffer is not a list of edits, the value has the edit of this buffer,
 or else the displayed one.  Signal a `user-error' if no review is displayed."
   (if gemini-companion-edits-view
-      (cdr (gemini-companion-view-edits gemini-companion-edits-view))
+      (gemini-companion-view-edits gemini-companion-edits-view)
     (list (or gemini-companion-edit-here
               (gemini-companion-edit-shown)
               (user-error "No review is displayed")))))

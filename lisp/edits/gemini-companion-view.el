@@ -70,9 +70,11 @@ progress, and VIEW will be compared after it."
   "Update a view after an event of its edit; see `gemini-companion-edit-notify'."
   nil)
 
+(cl-defgeneric gemini-companion-view-session (view)
+  "Return the session at point in VIEW, one of several edits, or nil.")
+
 (cl-defgeneric gemini-companion-view-edits (view)
-  "Return the edits at point in VIEW, one of several edits, and the CLI.
-The value is a cons (SESSION . EDITS); SESSION is nil if there is none at point.")
+  "Return the edits at point in VIEW, one of several edits, a list.")
 
 (cl-defgeneric gemini-companion-view-edit-here (view)
   "Return the edit at point in VIEW, one of several edits, or nil.

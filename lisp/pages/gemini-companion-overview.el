@@ -360,14 +360,18 @@ They are those that have a word for the header line in the table of commands."
                (:copier nil))
   "The view of the overview, which displays several edits.")
 
-(cl-defmethod gemini-companion-view-edits ((_ gemini-companion-overview-view))
-  "Return the CLI at point, and the edits of its row."
+(cl-defmethod gemini-companion-view-session ((_ gemini-companion-overview-view))
+  "Return the session of the row at point, or nil."
   (when-let* ((row (gemini-companion-overview-page-row)))
-    (cons (gemini-companion-overview-row-session row)
-          (or (gemini-companion-overview-row-edits row)
-              (and (eq 'comments (gemini-companion-overview-row-kind row))
-                   (gemini-companion-overview-row-edit row)
-                   (list (gemini-companion-overview-row-edit row)))))))
+    (gemini-companion-overview-row-session row)))
+
+(cl-defmethod gemini-companion-view-edits ((_ gemini-companion-overview-view))
+  "Return the edits of the row at point, a list."
+  (when-let* ((row (gemini-companion-overview-page-row)))
+    (or (gemini-companion-overview-row-edits row)
+        (and (eq 'comments (gemini-companion-overview-row-kind row))
+             (gemini-companion-overview-row-edit row)
+             (list (gemini-companion-overview-row-edit row))))))
 
 (cl-defmethod gemini-companion-view-edit-here ((_ gemini-companion-overview-view))
   "Return the edit of the file at point, or nil."

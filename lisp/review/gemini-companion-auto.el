@@ -58,7 +58,7 @@ SESSION defaults to the CLI at point, or if there is none, to any CLI."
 (defun gemini-companion-auto--session-here ()
   "Return the CLI at point, or of the review of this buffer, or nil."
   (cond (gemini-companion-edits-view
-         (car (gemini-companion-view-edits gemini-companion-edits-view)))
+         (gemini-companion-view-session gemini-companion-edits-view))
         (gemini-companion-edit-here
          (gemini-companion-edit-session gemini-companion-edit-here))))
 
