@@ -26,6 +26,7 @@ if TYPE_CHECKING or __package__:
         ASKING_MODES,
         PORTS,
         RENAME,
+        TIMEOUT_FACTOR,
         UNKNOWN_RENAME,
         content_of,
         directory_in,
@@ -40,6 +41,7 @@ else:
         ASKING_MODES,
         PORTS,
         RENAME,
+        TIMEOUT_FACTOR,
         UNKNOWN_RENAME,
         content_of,
         directory_in,
@@ -62,16 +64,16 @@ HOOKS = (
 if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
     import threading
 
-HOOK_SECONDS = 5
-REVIEW_SECONDS = 8
-NOTICE_SECONDS = 1
-CALL_SECONDS = 2
+HOOK_SECONDS = 5 * TIMEOUT_FACTOR
+REVIEW_SECONDS = 8 * TIMEOUT_FACTOR
+NOTICE_SECONDS = 1 * TIMEOUT_FACTOR
+CALL_SECONDS = 2 * TIMEOUT_FACTOR
 PERMISSION_SECONDS = 86000
 # The server gives a sign of life every two seconds.
-SILENT_SECONDS = 5
-CONNECTED_SECONDS = 0.5
-LIST_SECONDS = 5
-ANSWER_SECONDS = 20
+SILENT_SECONDS = 5 * TIMEOUT_FACTOR
+CONNECTED_SECONDS = 0.5 * TIMEOUT_FACTOR
+LIST_SECONDS = 5 * TIMEOUT_FACTOR
+ANSWER_SECONDS = 20 * TIMEOUT_FACTOR
 SCAN_SECONDS = 2
 # Qwen Code ends a call without progress after five minutes.
 PROGRESS_SECONDS = 60

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 LARGEST_FILE = 65536
 
+# By which tests on a busy machine multiply the limits for hooks and answers of Emacs.
+TIMEOUT_FACTOR = float(os.environ.get("GC_TIMEOUT_FACTOR", 1))
+
 # The tool whose answer waits for the user.
 RENAME = "rename_symbol"
 UNKNOWN_RENAME = (

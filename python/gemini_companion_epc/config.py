@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
 
+from .common import TIMEOUT_FACTOR
 from .types import StartError
 
 LARGEST_BODY = 64 * 1024 * 1024
@@ -42,13 +43,13 @@ class Config:
     """Time limit of tools/list for finding the process of its session."""
     question_limit: float = 15
     """Time limit for a question of the model."""
-    edit_limit: float = 4
+    edit_limit: float = 4 * TIMEOUT_FACTOR
     """Time limit for Emacs to find the new errors after an edit."""
-    addition_limit: float = 0.8
+    addition_limit: float = 0.8 * TIMEOUT_FACTOR
     """Time limit for Emacs to return what to add to a prompt."""
     # Less than the time limit of the hook, which then lets the CLI ask.  Just after an
     # answer, Emacs closes the review, which takes seconds on a busy machine.
-    review_limit: float = 5
+    review_limit: float = 5 * TIMEOUT_FACTOR
     """Time limit for Emacs to decide whether a rule requires a review of an edit."""
     permission_limit: float = 86000
     """Time limit for the user to answer a permission in Emacs."""
@@ -62,11 +63,11 @@ class Config:
     # Nothing else asks the user, and a command of the user may take a minute.
     process_check: float = 0.5
     """Time between two checks of the process of a CLI whose permission waits."""
-    notice_limit: float = 0.2
+    notice_limit: float = 0.2 * TIMEOUT_FACTOR
     """Time limit for Emacs to answer a hook for which a CLI waits before it asks."""
-    call_limit: float = 1.5
+    call_limit: float = 1.5 * TIMEOUT_FACTOR
     """Time limit for the snapshot before a call of a tool, for which a CLI waits."""
-    after_limit: float = 4
+    after_limit: float = 4 * TIMEOUT_FACTOR
     """Time limit for the snapshot after it."""
     diff_limit: float = 120
     """Time limit for Emacs to answer open-diff and close-diff."""

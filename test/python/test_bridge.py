@@ -27,9 +27,10 @@ from gemini_companion_epc.port import UnixPort
 from gemini_companion_epc.questions import TOOLS
 from gemini_companion_epc.types import Facts, Process
 
-# With longer limits, for a busy machine.
-SOURCE = f"open({program.__file__!r}).read().replace('_SECONDS = ', '_SECONDS = 4 * ')"
-SCAN_SOON = ".replace('SCAN_SECONDS = 4 * 2', 'SCAN_SECONDS = 0.1')"
+SOURCE = f"open({program.__file__!r}).read()"
+SCAN_SOON = ".replace('SCAN_SECONDS = 2', 'SCAN_SECONDS = 0.1')"
+# The machine may be busy.
+TIMEOUT_FACTOR = 4
 # It is not in a package, but beside the module that it shares with the server.
 BESIDE = f"import sys; sys.path.append({os.path.dirname(program.__file__)!r})"
 START = f"{BESIDE}; exec({SOURCE} + 'main()')"
@@ -39,6 +40,10 @@ def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> 
     files = DiscoveryFiles(1, port, token, {"TMPDIR": str(tmp)}, UnixPort(port))
     assert files.update(roots) == []
     return Path(files.names()[0][1])
+
+
+def environment(tmp: Path) -> dict[str, str]:
+    return {"TMPDIR": str(tmp), "GC_TIMEOUT_FACTOR": str(TIMEOUT_FACTOR)}
 
 
 class Bridge:
@@ -56,7 +61,7 @@ class Bridge:
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", code, self.client, *arguments],
             cwd=directory,
-            env={"TMPDIR": str(tmp), **env},
+            env={**environment(tmp), **env},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -202,7 +207,7 @@ def test_an_emacs_that_hangs_does_not_hide_another(
         os.utime(newest, (10**10, 10**10))
         began = time.monotonic()
         assert "new error" in str(run_hook(tmp_path, event(file)))
-        assert time.monotonic() - began < 4 * program.HOOK_SECONDS
+        assert time.monotonic() - began < TIMEOUT_FACTOR * program.HOOK_SECONDS
         hanging.shutdown(socket.SHUT_RDWR)
     ended.set()
 
@@ -392,7 +397,7 @@ def test_what_emacs_adds_to_a_prompt_is_not_confirmed_if_it_cannot_be_printed(
     prompt = {"hook_event_name": "BeforeAgent", "prompt": "go", "cwd": str(tmp_path)}
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", START, "gemini", "--prompt"],
-        env={"TMPDIR": str(tmp_path)},
+        env=environment(tmp_path),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
