@@ -772,8 +772,8 @@ Visit its file, unless SEVERAL is non-nil and no buffer visits it.  For BY, see
 
 (defun gemini-companion-walk--ask-about-others (groups by)
   "Signal an error if GROUPS have lines of others, and the user objects.
-A single change is on the screen: then do not ask.  For BY, see
-`gemini-companion-walk-undo-groups'."
+A single change is on the screen: then do not ask, unless BY is non-nil: a row
+may be folded.  For BY, see `gemini-companion-walk-undo-groups'."
   (let ((count (cl-loop
                 for group in groups
                 sum (gemini-companion-changes-count-others
@@ -781,7 +781,7 @@ A single change is on the screen: then do not ask.  For BY, see
                      (seq-mapcat #'gemini-companion-record-change-hunks
                                  (gemini-companion-walk--by group by))))))
     (when (and (< 0 count)
-               (or (cdr groups) (cddr (car groups)))
+               (or by (cdr groups) (cddr (car groups)))
                (not (with-local-quit
                       (y-or-n-p (gemini-companion-undo-question count)))))
       (user-error "Not undone"))))

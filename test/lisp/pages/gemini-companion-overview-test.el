@@ -956,6 +956,22 @@ since when a CLI waits: the name is longer."
     ;; The overview is drawn again.
     (should (gemini-companion-overview-test-rows "a  undone"))))
 
+;; The row may be folded, and the line of the user went unseen.
+(ert-deftest gemini-companion-overview-asks-before-a-row-takes-a-line-of-the-user ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-writes "a" "1\ntwo\n3\n" session)
+    (gemini-companion-test-write "a" "1\nmine\n3\n")
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "auto")
+    (let ((kill-ring nil))
+      (should (equal "Not undone"
+                     (gemini-companion-test-refusal
+                       (gemini-companion-overview-test-keys "u" 'no))))
+      (should (equal "1\nmine\n3\n" (gemini-companion-test-file-text "a")))
+      (gemini-companion-overview-test-keys "u" 'yes)
+      (should (equal "1\n2\n3\n" (gemini-companion-test-file-text "a")))
+      (should (equal '("mine\n") kill-ring)))))
+
 (ert-deftest gemini-companion-overview-ignores-letters-that-were-typed-in-a-file ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
     (progn
