@@ -992,7 +992,8 @@ if they are there without it."
                        (and (eq state 'undone)
                             (gemini-companion-record-decided-with decided)))
                       pieces))
-    (seq-sort-by #'gemini-companion-hunk-new #'< (nreverse pieces))))
+    ;; Lines that were undone come before the line that is now in their place.
+    (gemini-companion-overview-draw--in-order (nreverse pieces))))
 
 (defun gemini-companion-overview-draw--pieces-of-change (change now others mark)
   "Return the pieces of CHANGE, which is left, with MARK, the last one first.

@@ -251,6 +251,21 @@ since when a CLI waits: the name is longer."
         (gemini-companion-overview-test-keys "C-/")
         (should (equal '(2 3 4 9) (gemini-companion-test-marked "a")))))))
 
+;; Both begin at one line of the file; the lines of one were drawn in the other.
+(ert-deftest gemini-companion-overview-shows-what-is-undone-above-what-is-left ()
+  (gemini-companion-overview-test-with '(("a" "1\n5\n"))
+    (gemini-companion-test-writes "a" "1\n2\n3\n4\n5\n" session)
+    (gemini-companion-turn-page)
+    (let ((transient-mark-mode t))
+      (gemini-companion-overview-test-go-to "^\\+2")
+      (push-mark nil t t)
+      (end-of-line)
+      (setq mark-active t)
+      (gemini-companion-overview-test-keys "u"))
+    (should (equal '("1" "u+2" "+3" "+4" "5")
+                   (seq-filter (apply-partially #'string-match-p "\\`u?\\+?[1-5]\\'")
+                               (gemini-companion-overview-test-lines))))))
+
 (ert-deftest gemini-companion-overview-undoes-new-files-that-are-empty ()
   (gemini-companion-overview-test-with '(("a" "1\n"))
     (gemini-companion-state-report session 'prompt "Do it")
