@@ -16,12 +16,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from random import Random
 
+import psutil
 import pytest
 from harness.emacs import Emacs
 from harness.random_keys import FILES, OLD, OTHERS, OURS, SETUP, Cli
 from harness.scratch import Scratch
 from harness.terminal import Tmux
 from harness.tools import Tools
+from harness.wait import eventually
 
 from fake_cli import FakeCli
 
@@ -96,8 +98,19 @@ def emacs_of(tools: Tools, mode: bool, size: tuple[int, int]) -> Iterator[Emacs]
         yield emacs
 
 
+def is_gone(pid: int) -> bool:
+    """Return whether the process has ended; tmux may never ask for its status."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
 def typed(emacs: Emacs, source: Iterator[Round], count: int) -> tuple[list[str], bool]:
-    """Type ``count`` keys, or fewer if Emacs dies; return them, and if it has died."""
+    """Type ``count`` keys, or fewer if Emacs dies; return them, and if it has died.
+
+    Fail if it is alive and does not answer, or answers with an error.
+    """
     keys: list[str] = []
     try:
         while len(keys) < count:
@@ -114,7 +127,10 @@ def typed(emacs: Emacs, source: Iterator[Round], count: int) -> tuple[list[str],
             if size:
                 emacs.terminal.resize(size)
             emacs.eval("(soak-top-level)" if len(keys) % 7 == 0 else "t")
-    except (AssertionError, OSError):
+    except (AssertionError, OSError) as problem:
+        # It closes its connections a moment before it is gone.
+        what = f"the end of Emacs, after {problem!r}; keys: {' '.join(keys[-40:])}"
+        eventually(lambda: is_gone(emacs.pid), what)
         return keys, True
     return keys, False
 
