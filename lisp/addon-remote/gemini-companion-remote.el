@@ -276,13 +276,18 @@ run %s in it, or restart it if it ignores keys"
       (run-hooks 'gemini-companion-names-hosts-hook)))
   t)
 
+(defvar gemini-companion-remote--writing nil
+  "The copies of the files that the server is writing.")
+
 (cl-defmethod gemini-companion-names-unwritable-reason ((file string))
-  "Return why the host of the copy FILE is not connected, or nil."
-  (when-let* ((name (car (gemini-companion-names-of-copy file)))
-              ((gemini-companion-names-connected-p name))
-              ((not (equal "connected"
-                           (gemini-companion-remote--get name :state)))))
-    (gemini-companion-remote--explain name)))
+  "Return that FILE is being written, or why its host is not connected, or nil."
+  (pcase (gemini-companion-names-of-copy file)
+    ((guard (member file gemini-companion-remote--writing))
+     (format "%s is being written; wait for that" (gemini-companion-names-visited file)))
+    (`(,name . ,_)
+     (and (gemini-companion-names-connected-p name)
+          (not (equal "connected" (gemini-companion-remote--get name :state)))
+          (gemini-companion-remote--explain name)))))
 
 (cl-defmethod gemini-companion-names-write ((file string) old text done)
   "Call the server to write TEXT to the remote file whose copy is FILE.
@@ -290,14 +295,18 @@ The server does so only if the file has the text OLD.  Signal a `user-error'
 if the server does not run."
   (pcase (gemini-companion-names-of-copy file)
     (`(,host . ,there)
-     (or (gemini-companion-server-ask
-          'remote-write
-          `( ,host ,there ,(secure-hash 'sha256 old)
-             ,@(and text (list (base64-encode-string text t))))
-          (lambda (_) (funcall done nil))
-          done)
+     (let ((end (lambda (problem)
+                  (cl-callf2 delete file gemini-companion-remote--writing)
+                  (funcall done problem))))
+       (unless (gemini-companion-server-ask
+                'remote-write
+                `( ,host ,there ,(secure-hash 'sha256 old)
+                   ,@(and text (list (base64-encode-string text t))))
+                (lambda (_) (funcall end nil))
+                end)
          (user-error "The server is not running; \
-M-x gemini-companion-restart starts it")))))
+M-x gemini-companion-restart starts it"))
+       (push file gemini-companion-remote--writing)))))
 
 (defun gemini-companion-remote--explain (name)
   "Return a sentence about why the host NAME is not connected."
@@ -465,11 +474,14 @@ be written there (%s); %s shows more"
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'remote)) _how)
   "Connect the hosts to a server that became ready."
+  ;; The previous server does not answer any more.
+  (setq gemini-companion-remote--writing nil)
   (mapc #'gemini-companion-remote--start
         (mapcar #'car gemini-companion-remote-names-hosts)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'remote)))
   "Drop all hosts and the copies of their files, as the server stops."
+  (setq gemini-companion-remote--writing nil)
   (mapc #'gemini-companion-remote--drop
         (mapcar #'car gemini-companion-remote-names-hosts))
   (while gemini-companion-remote-names-copies

@@ -1235,6 +1235,10 @@ an answer; answer that first? ")
         (gemini-companion-list)
         (gemini-companion-overview-test-go-to "1 file")
         (gemini-companion-overview-test-keys "C-u u" 'yes)
+        ;; The first of them is still being written.
+        (should (string-match-p "a is being written; wait for that"
+                                (gemini-companion-test-refusal
+                                  (gemini-companion-overview-test-keys "C-u u" 'yes))))
         (pcase-dolist (`(,text ,problem ,count) '(("3\n" nil 1) ("2\n" nil 2)
                                                   (nil "it has changed there" 3)))
           (should (= count (length calls)))
