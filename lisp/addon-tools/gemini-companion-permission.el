@@ -563,11 +563,8 @@ decided in the last two seconds: auto-accept may be faster than the question."
 (cl-defmethod gemini-companion-request-label ((permission gemini-companion-permission))
   "Return the tool and the first line of what the CLI of PERMISSION asks.
 For example: asks  Shell  rm -rf build && make  +40 lines.  If the user may
-have answered it in the terminal, the text begins with the time: asked at 12:03."
-  (concat (if (gemini-companion-request-certain-p permission)
-              "asks"
-            (format-time-string "asked at %H:%M"
-                                (gemini-companion-permission-since permission)))
+have answered it in the terminal, the text begins with: asked."
+  (concat (if (gemini-companion-request-certain-p permission) "asks" "asked")
           "  " (gemini-companion-permission-summary permission)))
 
 (cl-defmethod gemini-companion-request-insert

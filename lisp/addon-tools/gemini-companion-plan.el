@@ -123,12 +123,10 @@ Signal a `user-error' for another answer: a plan is approved in the terminal."
   (cl-call-next-method))
 
 (cl-defmethod gemini-companion-request-label ((start gemini-companion-plan-start))
-  "Return that the CLI of START asks whether to start.
-If its end cannot be known, the text has the time."
+  "Return that the CLI of START asks, or asked, whether to start."
   (if (gemini-companion-request-certain-p start)
       "asks whether to start"
-    (format-time-string "asked at %H:%M whether to start"
-                        (gemini-companion-permission-since start))))
+    "asked whether to start"))
 
 (cl-defmethod gemini-companion-request-show ((start gemini-companion-plan-start))
   "Select the terminal of START."

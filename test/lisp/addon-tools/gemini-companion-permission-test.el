@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert-x)
+(require 'gemini-companion-overview-draw)
 (require 'gemini-companion-permission-test-helper)
 
 (ert-deftest gemini-companion-permission-is-shown-whole-and-as-it-is ()
@@ -148,8 +149,15 @@
         (should (equal (list permission there) (gemini-companion-requests-certain)))
         (gemini-companion-request-show there)
         (should-not (gemini-companion-request-buffer there))
-        (should (string-match-p "\\`asked at [0-9:]+  Shell  ls\\'"
+        (should (string-match-p "\\`asked  Shell  ls\\'"
                                 (gemini-companion-request-label there)))
+        ;; The row has the time once.
+        (let ((row (cadr (gemini-companion-overview-row-rows
+                          (car (gemini-companion-overview-rows nil))))))
+          (should (eq there (gemini-companion-overview-row-request row)))
+          (should (string-match-p
+                   "\\`[^:]*asked  Shell  ls[^:]*[0-9]:[0-9][0-9]\\'"
+                   (gemini-companion-overview-draw-heading row "" 80))))
         (should (equal (list permission) (gemini-companion-requests-certain)))))))
 
 (ert-deftest gemini-companion-permission-is-allowed-by-one-key-after-a-look ()
