@@ -187,11 +187,15 @@ The words are `:header' in `gemini-companion-commands'."
 
 (defun gemini-companion-header-keys-of (what)
   "Return the keys for WHAT is at point in the overview, a list of texts.
-The words are `:words' in `gemini-companion-commands'."
+The words are `:words' in `gemini-companion-commands'; keys that `:enable' there
+disables are omitted."
   (gemini-companion-header--keys
    'overview
    (lambda (_command properties)
-     (alist-get what (plist-get properties :words)))))
+     (when-let* ((word (alist-get what (plist-get properties :words))))
+       (let ((state (plist-get properties :enable)))
+         (and (or (null state) (gemini-companion-commands-state state))
+              word))))))
 
 (defun gemini-companion-header--keys (context word)
   "Return the keys in CONTEXT that have a word, a list of texts.

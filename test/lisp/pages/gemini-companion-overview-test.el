@@ -1027,7 +1027,14 @@ since when a CLI waits: the name is longer."
       (cl-letf (((symbol-function 'gemini-companion-comments-unsent)
                  (lambda () (list (gemini-companion-comment--make)))))
         (should (string-prefix-p " a 1 of 1   ? keys  C-c C-c send 1  k keep"
-                                 (header)))))))
+                                 (header))))
+      ;; There is nothing to accept any more.
+      (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
+      (gemini-companion-list)
+      (gemini-companion-overview-test-go-to "Do it")
+      (should (string-suffix-p "   ? keys  k keep  u undo  c comment  RET first\
+  M-n next turn  TAB fold"
+                               (header))))))
 
 ;; At most eight: more are not seen beside the name of a file.
 (ert-deftest gemini-companion-overview-names-a-few-keys ()
