@@ -32,6 +32,8 @@
 ;;   a formatter has changed only punctuation, beside lines of others.
 ;; - Where others remove the lines around a line that a CLI had removed, as a checkout
 ;;   of another branch does, that line is gone with its position.
+;; - Where others restore lines, as the checkout of the first branch does, the text that
+;;   they have changed since is the one from before they removed these lines.
 ;;
 ;; The last newline is a part of the last line.  Line ends, byte order mark and coding
 ;; system are no part of the record.
@@ -211,6 +213,7 @@ after OLD."
                   was
                 (gemini-companion-record--matches
                  old new others gemini-companion-record--no-words)))
+         (old (if others (gemini-companion-record--returned old was) old))
          ;; A text with no known line is another one.
          (owners (and others
                       (or (car edges) (cdr edges) (cl-find-if #'identity was))
@@ -255,6 +258,29 @@ after OLD."
                        result)))))
       (put-until (length old)))
     (nreverse result)))
+
+(defun gemini-companion-record--returned (old was)
+  "Return the lines OLD as they were before others removed lines that are back.
+WAS is a vector with the indices of these in OLD, and nils.  Such are the lines
+of a branch that is checked out again: what was removed with them was not
+missing there."
+  (let ((writes nil))
+    (cl-flet ((missing-by-others (line)
+                (pcase-let ((`(,mark . ,rest) (gemini-companion-record--marks line)))
+                  (and (not (cdr mark))
+                       (not (gemini-companion-record--of-edit-p mark))
+                       (gemini-companion-record--there-p rest)
+                       (car mark)))))
+      (seq-doseq (k was)
+        (when-let* ((hunk (and k (missing-by-others (aref old k)))))
+          (cl-pushnew hunk writes :test #'eq)))
+      (if (null writes)
+          old
+        (vconcat (mapcar (lambda (line)
+                           (if (memq (missing-by-others line) writes)
+                               (gemini-companion-record--line (car line) (cddr line))
+                             line))
+                         old))))))
 
 (defun gemini-companion-record--pairs (old new)
   "Return pairs of indices of equal lines in OLD and NEW, vectors, in order."

@@ -81,8 +81,6 @@ what became of hunks there; `without' returns the text without hunks."
   :tags '(pure)
   (let* ((count (gemini-companion-record-test-count))
          (wrong (gemini-companion-record-test-judge count t)))
-    ;; In nearly all that are wrong, a CLI has written while another branch was checked
-    ;; out, so the record does not know where lines were that the user had typed.
     (should (<= (gemini-companion-record-test-permille 'exact wrong count) 10))
     (should (<= (gemini-companion-record-test-permille 'whose wrong count) 30))
     (should (<= (gemini-companion-record-test-permille 'words wrong count) 100))))
@@ -295,6 +293,15 @@ what became of hunks there; `without' returns the text without hunks."
       (write 'two "x y z h i" "x y z h")
       (should (equal '((4 5 "" (two))) (left "x y z h i")))
       (should (equal '((3 3 "d" (one))) (left "a b c e f g h"))))))
+
+(ert-deftest gemini-companion-record-gives-a-hunk-what-replaces-its-lines-after-a-branch ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c d"
+    (let ((hunk (car (write 'one "a b N c d"))))
+      ;; A CLI writes on another branch, and the first one is checked out again.
+      (write 'two "x y z i" "x y z")
+      (should (equal '((2 3 "" (one))) (left "a b M c d")))
+      (should (equal "a b c d" (without "a b M c d" (list hunk)))))))
 
 (ert-deftest gemini-companion-record-has-no-changes-in-the-first-text ()
   :tags '(pure)
