@@ -41,7 +41,8 @@ soak:
 	@GC_KILLS=$${GC_KILLS:-100} GC_SAVED_SEQUENCES=$${GC_SAVED_SEQUENCES:-300} \
 		dev/test ert -- gemini-companion-saved-changes-survive-kills-at-random-moments \
 		gemini-companion-saved-marks-are-the-same-after-random-work
-	@GC_SHELL_TURNS=$${GC_SHELL_TURNS:-200} dev/test e2e -- test/e2e/test_shell_random.py
+	@GC_SHELL_TURNS=$${GC_SHELL_TURNS:-2000} GC_SHELL_SEED=$$GC_SOAK_SEED \
+		dev/test e2e -- test/e2e/test_shell_random.py
 	@GC_KEYS=$${GC_KEYS:-10000} GC_KEYS_SEED=$$GC_SOAK_SEED \
 		dev/test e2e -- test/e2e/test_random_keys.py
 	@.venv/bin/python test/soak

@@ -252,7 +252,7 @@ class Emacs(Screen):
         )
         configure(scratch)
         # The package may also be installed where the Python is.
-        environment = {"PYTHONPATH": str(root / "python")}
+        environment = {"PYTHONPATH": str(root / "python"), **scratch.variables}
         if display:
             environment["DISPLAY"] = display
             frame = ["--geometry", f"{size[0]}x{size[1]}"]

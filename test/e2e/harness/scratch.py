@@ -33,6 +33,8 @@ class Scratch:
         self.run = self._directory("run")
         self.project = self._directory("project")
         self._tools = tools
+        # More variables, by name.
+        self.variables: dict[str, str] = {}
         if git := shutil.which("git"):
             subprocess.run([git, "init", "-q", str(self.project)], check=True)
 
@@ -48,6 +50,7 @@ class Scratch:
             "TERM": self._tools.term,
             "NODE_COMPILE_CACHE": os.environ.get("NODE_COMPILE_CACHE", ""),
             MARK: str(self.root),
+            **self.variables,
         }
 
     def file(self, name: str, content: str | bytes = "") -> Path:
