@@ -185,73 +185,80 @@ back; and of a text for the user."
      (lambda (left) (push left gemini-companion-decision--done))
      (lambda (taken) (push taken gemini-companion-decision--taken-back)))))
 
-(defun gemini-companion-decision--take (decision what put-left put-taken)
-  "Take DECISION back, or redo it; WHAT is a text that this was done.
-PUT-TAKEN is called with the decision that takes this back, unless it has no
-steps, and PUT-LEFT with one that has the steps that are not done since the user
-has stopped, or has not agreed.  Return a cons of the former, or nil, and of a
-text for the user.  If DECISION is whole, all steps are done, or none is, and
-that is an error, unless a file is missing."
+(defun gemini-companion-decision--take (decision what put-left put-back)
+  "Take DECISION back, or redo it.
+WHAT is a text that this was done.  PUT-BACK is called with the decision that
+reverses this, unless nothing was done.  PUT-LEFT is called with a decision that
+has the steps that are left, as the user has stopped, or has not agreed.  Return
+a cons of the former decision, or nil, and of a text for the user.  If DECISION
+is whole, all steps are done, or none is, and that is an error, unless a file is
+missing.  Steps that are impossible, or fail, are dropped."
   (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
          (steps (gemini-companion-decision-steps decision))
          (impossible (seq-filter #'gemini-companion-step-problem steps))
          (problems (mapcar #'gemini-companion-step-problem impossible))
-         (possible (seq-difference steps impossible #'eq))
-         (left steps)
-         (taken nil))
+         (left (if whole steps (seq-difference steps impossible #'eq)))
+         (backs nil))
     (unwind-protect
-        (cond
-         ((and problems whole
-               (seq-every-p (lambda (step)
-                              (gemini-companion-text-attributes
-                               (gemini-companion-step-file step)))
-                            impossible))
-          (user-error "Not %s: %s" (downcase what) (string-join problems "; ")))
-         ((and problems (or whole (null possible)))
-          (setq left nil))
-         ((and problems
-               (not (y-or-n-p (format "%d of %d files of %s; %s; do that? "
-                                      (length possible) (length steps) label
-                                      (string-join problems "; ")))))
-          (user-error "Nothing done"))
-         (t
-          (setq left (append possible impossible))
+        (if (not (gemini-companion-decision--possible-p decision what impossible
+                                                        problems))
+            (setq left nil)
           (gemini-companion-slices-do
-           what possible
+           what left
            (lambda (step)
              (condition-case problem
-                 (let ((back (gemini-companion-step-do step)))
-                   (when back
-                     (push back taken)))
+                 (when-let* ((back (gemini-companion-step-do step)))
+                   (push back backs))
                ((error quit)
                 (when whole
                   (setq left steps)
-                  (gemini-companion-decision--give-up taken problem what))
+                  (gemini-companion-decision--give-up backs problem what))
                 (push (error-message-string problem) problems)))
-             (setq left (remq step left))))))
-      (unless whole
-        (setq left (seq-difference left impossible #'eq)))
+             (setq left (remq step left)))))
       (when left
         (funcall put-left (gemini-companion-decision--make label left whole))))
-    (let ((redo (and taken (gemini-companion-decision--make label taken whole))))
-      (when redo
-        (funcall put-taken redo))
-      (cons redo
+    (let ((back (and backs (gemini-companion-decision--make label backs whole))))
+      (when back
+        (funcall put-back back))
+      (cons back
             (format "%s: %s%s%s"
                     what
-                    (cond ((null taken) "nothing")
-                          ((length= taken (length steps)) label)
-                          (t (format "%d of %d files of %s" (length taken)
+                    (cond ((null backs) "nothing")
+                          ((length= backs (length steps)) label)
+                          (t (format "%d of %d files of %s" (length backs)
                                      (length steps) label)))
                     (mapconcat (apply-partially #'concat "; ") (reverse problems) "")
                     (if left "; stopped" ""))))))
 
-(defun gemini-companion-decision--give-up (taken problem what)
+(defun gemini-companion-decision--possible-p (decision what impossible problems)
+  "Return non-nil if DECISION can be taken back or redone, if need be in part.
+IMPOSSIBLE are those of its steps that cannot be done, for the reasons PROBLEMS.
+Return nil if nothing of it will be possible any more.  Signal a `user-error' if
+the user does not agree to a part, or if DECISION is whole and may be possible
+later.  For WHAT, see `gemini-companion-decision--take'."
+  (let ((whole (gemini-companion-decision-whole decision))
+        (count (length (gemini-companion-decision-steps decision)))
+        (reasons (string-join problems "; ")))
+    (cond
+     ((null impossible))
+     ((and whole
+           (seq-every-p (lambda (step)
+                          (gemini-companion-text-attributes
+                           (gemini-companion-step-file step)))
+                        impossible))
+      (user-error "Not %s: %s" (downcase what) reasons))
+     ((or whole (length= impossible count)) nil)
+     ((y-or-n-p (format "%d of %d files of %s; %s; do that? "
+                        (- count (length impossible)) count
+                        (gemini-companion-decision-label decision) reasons)))
+     (t (user-error "Nothing done")))))
+
+(defun gemini-companion-decision--give-up (backs problem what)
   "Signal a `user-error' about PROBLEM, a condition, of a step of a decision.
-Before that, do TAKEN, which take back the steps before it.  For WHAT, see
+Before that, do BACKS, which take back the steps before it.  For WHAT, see
 `gemini-companion-decision--take'."
-  (let ((left (gemini-companion-decision--put-back taken)))
+  (let ((left (gemini-companion-decision--put-back backs)))
     (user-error "Not %s%s: %s" (downcase what)
                 (if left
                     (concat " but in " (mapconcat #'gemini-companion-step-name left ", "))
