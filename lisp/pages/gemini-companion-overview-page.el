@@ -290,40 +290,49 @@ is not, unless the user has chosen otherwise."
   "Draw the rows that differ.
 For FRESH, see `gemini-companion-overview-page-write'."
   (let* ((points (gemini-companion-overview-page--points))
-         (here (or gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
-         (keys (unless gemini-companion-overview-page-going-to (cdr (assq nil points))))
+         (going-to gemini-companion-overview-page-going-to)
+         (keys (unless going-to (cdr (assq nil points))))
+         (here (or going-to (gemini-companion-overview-page-row)))
          (turn (and here (gemini-companion-overview-row-turn here)))
          (known gemini-companion-overview-page--by-key))
     (cl-incf gemini-companion-overview-page--count)
-    (unless gemini-companion-overview-page-going-to
+    (unless going-to
       (gemini-companion-overview-page--read-folds))
     (when fresh
       (setq gemini-companion-overview-draw-digits 2)
       (clrhash gemini-companion-overview-page--texts))
-    (let* ((rows (gemini-companion-overview-rows
-                  gemini-companion-overview-page-directory
-                  (if fresh keys (gemini-companion-overview-page--plain turn))))
-           (default (gemini-companion-overview-page--open-by-default rows))
-           (opens (make-hash-table :test 'equal)))
-      (dolist (row (gemini-companion-overview-row-flat rows))
-        (puthash (gemini-companion-overview-row-key row)
-                 (if (gemini-companion-overview-page--open-p
-                      row default (unless fresh turn) keys)
-                     'open
-                   'folded)
-                 opens))
-      (setq gemini-companion-overview-page--shown opens)
-      (let ((sections (gemini-companion-overview-page--even-sections
-                       rows (gemini-companion-overview-draw-width))))
-        ;; The rows and the text belong together: a redisplay while the text is drawn,
-        ;; or after an error, reads both for the header line.
-        (gemini-companion-overview-page--set-rows rows)
-        (remove-overlays nil nil 'invisible 'outline)
-        (gemini-companion-page-replace-sections sections))
-      (gemini-companion-overview-page--hide-folded)
-      (gemini-companion-overview-page--restore-points points)
-      (gemini-companion-overview-page--show-new known)
-      (force-mode-line-update))))
+    (let ((rows (gemini-companion-overview-rows
+                 gemini-companion-overview-page-directory
+                 (if fresh keys (gemini-companion-overview-page--plain turn)))))
+      (gemini-companion-overview-page--set-folds rows (unless fresh turn) keys)
+      (gemini-companion-overview-page--draw rows))
+    (gemini-companion-overview-page--restore-points points)
+    (gemini-companion-overview-page--show-new known)
+    (force-mode-line-update)))
+
+(defun gemini-companion-overview-page--set-folds (rows turn here)
+  "Decide which of ROWS, those of level 1, and of the rows below are unfolded.
+For TURN and HERE, see `gemini-companion-overview-page--open-p'."
+  (let ((default (gemini-companion-overview-page--open-by-default rows))
+        (shown (make-hash-table :test 'equal)))
+    (dolist (row (gemini-companion-overview-row-flat rows))
+      (puthash (gemini-companion-overview-row-key row)
+               (if (gemini-companion-overview-page--open-p row default turn here)
+                   'open
+                 'folded)
+               shown))
+    (setq gemini-companion-overview-page--shown shown)))
+
+(defun gemini-companion-overview-page--draw (rows)
+  "Replace the text of the page by that of ROWS, those of level 1."
+  (let ((sections (gemini-companion-overview-page--even-sections
+                   rows (gemini-companion-overview-draw-width))))
+    ;; The rows and the text belong together: a redisplay while the text is drawn, or
+    ;; after an error, reads both for the header line.
+    (gemini-companion-overview-page--set-rows rows)
+    (remove-overlays nil nil 'invisible 'outline)
+    (gemini-companion-page-replace-sections sections)
+    (gemini-companion-overview-page--hide-folded)))
 
 (defun gemini-companion-overview-page--plain (turn)
   "Return the keys of the rows of files of TURN that are displayed by themselves."
