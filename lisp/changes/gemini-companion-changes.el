@@ -258,48 +258,56 @@ A CLI may report a write that Emacs has already found in the file."
   (let* ((record (or (gemini-companion-changes--find edit)
                      (gemini-companion-changes--make
                       (gemini-companion-edit-true-name edit) edit)))
-         (write (gemini-companion-changes--write-of record edit))
-         (before (gemini-companion-changes--before edit)))
-    (unless (or (null before)
+         (text-before (gemini-companion-changes--before edit))
+         (earlier (gemini-companion-changes--write-of record edit)))
+    (unless (or (null text-before)
                 (not (gemini-companion-edit-texts-utf-8-p edit))
-                (and write (equal (gemini-companion-edit-after edit)
-                                  (gemini-companion-changes--write-after write))))
-      (when (and write (gemini-companion-changes--forget-write record write))
-        (setq write nil))
-      (pcase-let* ((old (if write
-                            ;; Others have written since, or the user has decided.
-                            (gemini-companion-record-text
-                             (gemini-companion-changes-file-lines record))
-                          (gemini-companion-lines-split before)))
-                   (`(,accepted . ,written) (gemini-companion-changes--written edit))
-                   (reviewed (gemini-companion-changes--reviewed-p edit))
-                   (shown (gemini-companion-changes--shown
-                           edit old (if reviewed accepted (or written accepted))))
-                   (lines-before (gemini-companion-changes-file-lines record))
-                   (`(,lines . ,hunks)
-                    (gemini-companion-changes--lines-after
-                     lines-before edit old (or written accepted)
-                     (and reviewed accepted) (seq-mapcat #'cdr shown))))
-        ;; A CLI may have deleted the file, and makes it again.
-        (when (or (null lines-before) (gemini-companion-edit-new-p edit))
-          (setf (gemini-companion-changes-file-new record)
-                (gemini-companion-edit-new-p edit)))
-        (setf (gemini-companion-changes-file-edit record) edit
-              (gemini-companion-changes-file-lines record) lines)
-        (cl-pushnew edit (gemini-companion-changes-file-edits record))
-        (push (gemini-companion-changes--write
-               edit (gemini-companion-edit-after edit)
-               (append hunks (and write (gemini-companion-changes--write-hunks write)))
-               (gemini-companion-changes--with-hunks shown hunks))
-              (gemini-companion-changes-file-writes record))
+                (and earlier
+                     (equal (gemini-companion-edit-after edit)
+                            (gemini-companion-changes--write-after earlier))))
+      (when (and earlier (gemini-companion-changes--forget-write record earlier))
+        (setq earlier nil))
+      (let ((previous (gemini-companion-changes-file-lines record)))
+        (if earlier
+            ;; Others have written since, or the user has decided.
+            (gemini-companion-changes--add-write
+             record edit (gemini-companion-record-text previous)
+             (gemini-companion-changes--write-hunks earlier))
+          (gemini-companion-changes--add-write
+           record edit (gemini-companion-lines-split text-before)))
         (gemini-companion-changes--forget record)
         (unless (memq record gemini-companion-changes--files)
           (setq gemini-companion-changes--files
                 (append gemini-companion-changes--files (list record))))
         (gemini-companion-changes--decided record)
         (setf (gemini-companion-changes-file-previous record)
-              (cons (gemini-companion-changes-file-version record) lines-before))
+              (cons (gemini-companion-changes-file-version record) previous))
         (gemini-companion-changes--make-room record)))))
+
+(defun gemini-companion-changes--add-write (record edit before &optional earlier)
+  "Add a write of EDIT, whose file had the lines BEFORE, to RECORD.
+EARLIER are the hunks of an earlier write of EDIT there."
+  (pcase-let* ((`(,accepted . ,in-file) (gemini-companion-changes--written edit))
+               (after (or in-file accepted))
+               (reviewed (gemini-companion-changes--reviewed-p edit))
+               (shown (gemini-companion-changes--shown
+                       edit before (if reviewed accepted after)))
+               (known (gemini-companion-changes-file-lines record))
+               (`(,lines . ,hunks)
+                (gemini-companion-changes--lines-after
+                 known edit before after (and reviewed accepted)
+                 (seq-mapcat #'cdr shown))))
+    ;; A CLI may have deleted the file, and makes it again.
+    (when (or (null known) (gemini-companion-edit-new-p edit))
+      (setf (gemini-companion-changes-file-new record)
+            (gemini-companion-edit-new-p edit)))
+    (setf (gemini-companion-changes-file-edit record) edit
+          (gemini-companion-changes-file-lines record) lines)
+    (cl-pushnew edit (gemini-companion-changes-file-edits record))
+    (push (gemini-companion-changes--write
+           edit (gemini-companion-edit-after edit) (append hunks earlier)
+           (gemini-companion-changes--with-hunks shown hunks))
+          (gemini-companion-changes-file-writes record))))
 
 (defun gemini-companion-changes-record (edit)
   "Record what EDIT has written, which is not reported to anybody.
@@ -458,9 +466,9 @@ So are edits of which nothing else is recorded."
 
 (defun gemini-companion-changes--written (edit)
   "Return the lines that EDIT has written, as its file has them.
-The value is a cons of these lines and nil.  If the user has accepted other
-lines than the file has, since the CLI or a formatter has changed them, it is a
-cons of the accepted lines and the lines of the file."
+The value is a cons (ACCEPTED . IN-FILE).  IN-FILE is nil unless the user has
+accepted other lines than the file has, since the CLI or a formatter has changed
+them."
   (let ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit))))
     (if-let* (((gemini-companion-changes--alone-p edit))
               (content (gemini-companion-edit-texts-now edit))
