@@ -108,6 +108,8 @@ It begins with the opening for that CLI, if there is one."
     (cond ((gemini-companion-undone-replaced undone)
            (format "I changed your lines of %s:%s." name
                    (gemini-companion-hunk-range (cons first last))))
+          ((gemini-companion-undone-command undone)
+           (format "I undid %s." (gemini-companion-undone-command undone)))
           ((null first)
            (format "I deleted %s, which you had made." name))
           ((< last first)

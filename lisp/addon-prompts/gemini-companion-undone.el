@@ -32,6 +32,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
+(require 'gemini-companion-unmarked)
 
 ;;;; Customization
 
@@ -67,8 +68,8 @@ This is for linked CLIs that run a hook for each prompt, in any terminal."
 SOURCE is the record of the file, which has the HUNKS, or the edit that was
 undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and
 LAST are the numbers of the lines that the CLI had written; if it had only
-removed lines, LAST is FIRST minus 1.  They are nil if the user has deleted
-the file, which the CLI had made.  OLD and NEW are the lines without and with
+removed lines, LAST is FIRST minus 1.  They are nil for an edit of several
+files, or if the user has deleted the file, which the CLI had made.  OLD and NEW are the lines without and with
 the change, lists of strings with newlines.  GOING is non-nil while the change
 is on its way to the CLI.  REPLACED is non-nil if others have written OLD in the
 place of lines of a change that is left; then NEW is nil."
@@ -87,7 +88,7 @@ place of lines of a change that is left; then NEW is nil."
   "Record that CHANGES of SOURCE in the lines NOW are undone, for their CLIs.
 For the arguments, see `gemini-companion-changes-undo-functions', of which
 this is a member.  The first call loads this file."
-  (if (eq changes 'deleted)
+  (if (memq changes '(deleted files))
       (gemini-companion-undone--push
        source (if (gemini-companion-edit-p source)
                   source
@@ -227,7 +228,8 @@ its way to the CLI, and those of files that are not shared."
   "Return non-nil if the change UNDONE is in its file again.
 For a deleted file, return non-nil if that exists again."
   (let ((source (gemini-companion-undone-source undone)))
-    (cond ((null (gemini-companion-undone-first undone))
+    (cond ((not (or (gemini-companion-undone-first undone)
+                    (gemini-companion-undone-command undone)))
            (gemini-companion-text-attributes (gemini-companion-undone-path undone)))
           ((gemini-companion-undone-replaced undone)
            ;; Others, or the CLI, have written there again.
@@ -278,6 +280,17 @@ Lines are those of the saved file now:\n\n"
                  (format "\n%d more in %s" (length left)
                          (gemini-companion-undone--names left session))))))
 
+(defun gemini-companion-undone-command (undone)
+  "Return a phrase about the files that UNDONE is about, and what has written them.
+Return nil if UNDONE is not about an edit of several files."
+  (when-let* ((edit (gemini-companion-undone-source undone))
+              ((gemini-companion-edit-p edit))
+              (unmarked (gemini-companion-edit-unmarked edit)))
+    (format "%d of %d files that %s had written"
+            (length (gemini-companion-unmarked-undone unmarked))
+            (length (gemini-companion-unmarked-files unmarked))
+            (gemini-companion-edit-command-text (gemini-companion-edit-command edit)))))
+
 (defun gemini-companion-undone--names (undone session)
   "Return the names of at most five files of UNDONE for the CLI of SESSION."
   (let ((names (seq-uniq (mapcar (lambda (each)
@@ -296,7 +309,8 @@ Lines are those of the saved file now:\n\n"
                            (format "%s:%s" name
                                    (gemini-companion-hunk-range
                                     (cons first (max first last)))))))
-    (cond ((null first) (format "%s: deleted; you had made it" name))
+    (cond ((gemini-companion-undone-command undone))
+          ((null first) (format "%s: deleted; you had made it" name))
           ((gemini-companion-revert-unsaved path) (format "%s (not saved)" place))
           (t
            (pcase (gemini-companion-undone--now undone)
@@ -397,7 +411,9 @@ changes are to be reported again.  This is for
               (cons path (list :path path
                                :session (gemini-companion-session-facts session)
                                :first first :last last :old old :new new))))
-          (seq-remove #'gemini-companion-undone-replaced
+          (seq-remove (lambda (undone)
+                        (or (gemini-companion-undone-replaced undone)
+                            (gemini-companion-undone-command undone)))
                       (reverse gemini-companion-undone--all))))
 
 (cl-defmethod gemini-companion-part-restore ((_part (eql 'undone)) items)

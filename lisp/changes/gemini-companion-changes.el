@@ -127,8 +127,9 @@ an edit differs, or if an edit was written that has no record.")
   "Functions called when the user undoes what a CLI has written.
 The first argument is the record of the file, or the edit if its file has no
 record.  The second argument is a list of the undone changes,
-`gemini-companion-record-change's, or `deleted' if the file, which was new, is
-deleted.  The third argument is a vector of the lines with these changes.")
+`gemini-companion-record-change's, `deleted' if the file, which was new, is
+deleted, or `files' if the edit is of several files.  The third argument is a
+vector of the lines with these changes.")
 
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last update, in order.

@@ -178,6 +178,7 @@ For DONE, see `gemini-companion-undo-edit'; return nil."
   (gemini-companion-undo-check edit)
   (gemini-companion-step-decide
    (gemini-companion-step-make :kind 'unmarked :on t :edit edit))
+  (run-hook-with-args 'gemini-companion-changes-undo-functions edit 'files nil)
   (when done
     (funcall done nil)))
 

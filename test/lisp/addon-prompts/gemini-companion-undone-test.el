@@ -8,6 +8,7 @@
 (require 'gemini-companion-addon-prompts)
 (require 'gemini-companion-comment-send)
 (require 'gemini-companion-comment-test-helper)
+(require 'gemini-companion-overview-test-helper)
 (require 'gemini-companion-undone)
 
 (defun gemini-companion-undone-test-ranges (session)
@@ -151,6 +152,23 @@ Lines are those of the saved file now:\n\na:7\n  seis"
         (remove-hook 'gemini-companion-changes-undo-functions
                      #'gemini-companion-undone-record)
         (gemini-companion-part-stop 'undone)))))
+
+(ert-deftest gemini-companion-undone-reports-the-files-of-a-command ()
+  (skip-unless (executable-find "git"))
+  (gemini-companion-undone-test-with '(("a" "1\n") ("b" "2\n"))
+    (gemini-companion-attribution-record-unmarked
+     session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
+    (gemini-companion-decision-with "undo of 2 files"
+      (gemini-companion-undo-edit (car (gemini-companion-edits))))
+    (should (equal "1\n" (gemini-companion-test-file-text "a")))
+    (should (gemini-companion-undone-of-session session))
+    (gemini-companion-decision-undo)
+    (should-not (gemini-companion-undone-of-session session))
+    (gemini-companion-decision-redo)
+    (should (string-suffix-p "\n\n2 of 2 files that `black .' had written"
+                             (funcall ask)))
+    (funcall ask t)
+    (should-not (funcall ask))))
 
 (ert-deftest gemini-companion-undone-is-added-again-if-no-cli-has-read-it ()
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))

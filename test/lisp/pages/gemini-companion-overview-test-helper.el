@@ -154,5 +154,34 @@ All turns but the last one have ended."
                      ,@(and more
                             `((gemini-companion-state-report ,session 'end nil)))))))
 
+(defun gemini-companion-overview-test-git (environ &rest arguments)
+  "Return what git prints for ARGUMENTS with ENVIRON, variables."
+  (let ((process-environment (append environ process-environment)))
+    (with-temp-buffer
+      (should (eql 0 (apply #'call-process "git" nil t nil arguments)))
+      (string-trim (buffer-string)))))
+
+(defun gemini-companion-overview-test-unmarked (names text)
+  "Write TEXT to the files NAMES; return them as a `gemini-companion-unmarked'."
+  (let* ((environ (list (concat "GIT_DIR=" (expand-file-name ".store"))
+                        (concat "GIT_WORK_TREE=" (expand-file-name ""))))
+         (git (apply-partially #'gemini-companion-overview-test-git environ))
+         (hash (apply-partially git "hash-object"))
+         (snapshot (lambda ()
+                     (apply git "add" "--" names)
+                     (funcall git "write-tree"))))
+    (funcall git "init" "-q")
+    (let ((tree (funcall snapshot))
+          (old (mapcar hash names)))
+      (dolist (name names)
+        (gemini-companion-text-write name text))
+      (gemini-companion-unmarked-make
+       (directory-file-name (file-truename default-directory))
+       (cl-mapcar (lambda (name before)
+                    (gemini-companion-unmarked-file name before (funcall hash name)
+                                                    #o100644 #o100644))
+                  names old)
+       (list tree (funcall snapshot)) environ))))
+
 (provide 'gemini-companion-overview-test-helper)
 ;;; gemini-companion-overview-test-helper.el ends here

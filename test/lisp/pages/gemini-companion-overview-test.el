@@ -435,35 +435,6 @@ since when a CLI waits: the name is longer."
     (gemini-companion-attribution-record-bytes session file bytes nil "rm b c"
                                               :modes modes)))
 
-(defun gemini-companion-overview-test-git (environ &rest arguments)
-  "Return what git prints for ARGUMENTS with ENVIRON, variables."
-  (let ((process-environment (append environ process-environment)))
-    (with-temp-buffer
-      (should (eql 0 (apply #'call-process "git" nil t nil arguments)))
-      (string-trim (buffer-string)))))
-
-(defun gemini-companion-overview-test-unmarked (names text)
-  "Write TEXT to the files NAMES; return them as a `gemini-companion-unmarked'."
-  (let* ((environ (list (concat "GIT_DIR=" (expand-file-name ".store"))
-                        (concat "GIT_WORK_TREE=" (expand-file-name ""))))
-         (git (apply-partially #'gemini-companion-overview-test-git environ))
-         (hash (apply-partially git "hash-object"))
-         (snapshot (lambda ()
-                     (apply git "add" "--" names)
-                     (funcall git "write-tree"))))
-    (funcall git "init" "-q")
-    (let ((tree (funcall snapshot))
-          (old (mapcar hash names)))
-      (dolist (name names)
-        (gemini-companion-text-write name text))
-      (gemini-companion-unmarked-make
-       (directory-file-name (file-truename default-directory))
-       (cl-mapcar (lambda (name before)
-                    (gemini-companion-unmarked-file name before (funcall hash name)
-                                                    #o100644 #o100644))
-                  names old)
-       (list tree (funcall snapshot)) environ))))
-
 (ert-deftest gemini-companion-overview-files-without-marks-are-one-row ()
   (skip-unless (executable-find "git"))
   (gemini-companion-overview-test-with '(("a" "1\n") ("b" "2\n") ("c" "3\n"))
