@@ -211,7 +211,7 @@ The files of changes are below the directory ours."
     (should (eql 1 (gemini-companion-test-left)))
     (gemini-companion-saved-test-restart)
     (find-file-noselect "b")
-    (gemini-companion-saved--restore-some)
+    (gemini-companion-saved-test-be-idle)
     (should (eql 1 (gemini-companion-test-left)))
     (gemini-companion-undo-edit (car (gemini-companion-edits)))
     (should (equal "1\r\n2\r\n" (gemini-companion-text-bytes "a")))
