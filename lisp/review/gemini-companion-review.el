@@ -188,14 +188,16 @@ This is a member of `gemini-companion-review-mode-hook' while the mode is on."
                   (substitute-command-keys "\\[gemini-companion-review]"))))
 
 (defun gemini-companion-review-enter ()
-  "Return the current view.
-In the overview, first go to the view, to the line at point."
-  (when gemini-companion-edits-view
+  "Return the view of the current review.
+In the overview, first go to the review at point, to the line at point."
+  (if (null gemini-companion-edits-view)
+      (gemini-companion-review-of-buffer)
     (let ((edit (gemini-companion-edit-open-or-error))
           (line (get-text-property (point) 'gemini-companion-line)))
       (gemini-companion-arrival-view edit 'requested)
-      (gemini-companion-review--go-to edit line)))
-  (gemini-companion-review-of-buffer))
+      (gemini-companion-review--go-to edit line)
+      ;; Ediff selects its panel, but leaves the current buffer alone.
+      (gemini-companion-edit-view edit))))
 
 (defun gemini-companion-review--go-to (edit line)
   "Move point to the hunk of EDIT at LINE, or to the last hunk before it.

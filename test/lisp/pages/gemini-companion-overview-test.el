@@ -1082,6 +1082,16 @@ since when a CLI waits: the name is longer."
     (should-not (gemini-companion-edit-shown))
     (gemini-companion-part-stop 'overview)))
 
+(ert-deftest gemini-companion-overview-edits-a-proposal-in-its-review ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (setq gemini-companion-review-arrival 'notify)
+    (gemini-companion-test-open "a" "2\n" 1)
+    (gemini-companion-test-call #'gemini-companion-list)
+    (gemini-companion-overview-test-go-to " a  ")
+    (execute-kbd-macro "e")
+    (should (equal "*gemini proposal: a*" (buffer-name (window-buffer))))
+    (gemini-companion-part-stop 'overview)))
+
 ;;;; Others
 
 (ert-deftest gemini-companion-overview-moves-point-in-one-window-of-a-file ()
