@@ -19,6 +19,7 @@ a failed test with 25 turns repeats that test.
 import os
 import random
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -504,7 +505,9 @@ class Turns:
         if state == "left":
             added = {word(line[1:]) for line in shown if line[0] != "-"}
             self.right(added <= kept, f"kept {kept}, not {added}")
-        self.kept |= kept
+        # What CLIs have added and removed again is kept with that.
+        there = {word(line) for lines in after.values() for line, _ in lines}
+        self.kept |= kept | (self.removed - there)
         self.kept -= left
 
     def undoes(
@@ -549,11 +552,12 @@ class Turns:
             gone_all += gone
             back_all += back
         if state in ("left", "kept"):
-            minus = [line[1:] for line in shown if line[0] == "-"]
-            plus = [line[1:] for line in shown if line[0] != "-"]
+            # A line that was restored by a part may be on both sides.
+            minus = Counter(line[1:] for line in shown if line[0] == "-")
+            plus = Counter(line[1:] for line in shown if line[0] != "-")
             self.right(
-                sorted(plus) == sorted(line.rstrip("\n") for line in gone_all)
-                and sorted(minus) == sorted(line.rstrip("\n") for line in back_all),
+                plus - minus == Counter(line.rstrip("\n") for line in gone_all)
+                and minus - plus == Counter(line.rstrip("\n") for line in back_all),
                 f"shown {shown}, gone {gone_all}, back {back_all}",
             )
 
