@@ -793,7 +793,9 @@ Eight of ten are plain: without a mark, with LF, and a newline at the end."
         (when (gemini-companion-sequences-file-pure file)
           (when-let* ((buffer (find-buffer-visiting name)))
             (with-current-buffer buffer
-              (let ((before-save-hook nil))
+              ;; The user saves what an undo has left unsaved, and adds nothing.
+              (let ((before-save-hook nil)
+                    (require-final-newline nil))
                 (save-buffer))))
           (should (equal (or (gemini-companion-sequences-file-first file) "")
                          (or (gemini-companion-sequences--bytes name) ""))))))))
