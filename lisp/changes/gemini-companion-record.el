@@ -207,57 +207,68 @@ OLD, a vector of lines, are between two present lines that stay, and NEW is a
 vector of strings.  EDGES is a cons: whether there is such a line before and
 after OLD."
   (let* ((others (null (gemini-companion-record-hunk-edit hunk)))
-         (was (gemini-companion-record--matches old new others))
-         ;; A formatter may have changed all lines of a small file.
-         (was (if (or (null others) (car edges) (cdr edges) (cl-find-if #'identity was))
-                  was
-                (gemini-companion-record--matches
-                 old new others gemini-companion-record--no-words)))
+         (was (gemini-companion-record--known-lines old new others edges))
          (old (if others (gemini-companion-record--returned old was) old))
          ;; A text with no known line is another one.
          (owners (and others
                       (or (car edges) (cdr edges) (cl-find-if #'identity was))
                       (gemini-companion-record--owners old new was)))
-         (back (make-bool-vector (length old) nil))
-         (limits (make-vector (length new) nil))
-         (last (cl-loop for k downfrom (1- (length old)) to 0
-                        when (gemini-companion-record--there-p
-                              (gemini-companion-record--marks (aref old k)))
-                        return k))
-         (fresh (list (cons hunk t)))
+         (place (gemini-companion-record--place
+                 old (gemini-companion-record--back-lines was (length old)) edges))
+         (next (gemini-companion-record--next-known was (length old)))
+         (last (cl-position-if (lambda (line)
+                                 (gemini-companion-record--there-p
+                                  (gemini-companion-record--marks line)))
+                               old :from-end t))
          (at 0)
-         (place (gemini-companion-record--place old back edges))
          (result nil))
-    (cl-loop with limit = (length old)
-             for j downfrom (1- (length new)) to 0
-             for k = (aref was j)
-             do (aset limits j limit)
-             do (when k
-                  (aset back k t)
-                  (setq limit k)))
-    (cl-flet ((put-until (end)
+    (cl-flet ((leave-out-until (end)
                 (while (< at end)
                   (when-let* ((line (gemini-companion-record--left-out
                                      place at last hunk)))
                     (push line result))
                   (setq at (1+ at)))))
       (dotimes (j (length new))
-        (let ((k (aref was j))
-              (owner (and owners (aref owners j))))
-          (cond (k
-                 (put-until k)
-                 (push (gemini-companion-record--back (aref old k) (aref new j) hunk)
-                       result)
-                 (setq at (1+ k)))
-                (t
-                 ;; A new line comes after the lines that it replaces.
-                 (when last
-                   (put-until (min (1+ last) (aref limits j))))
-                 (push (cons (aref new j)
-                             (if owner (list (cons owner 'others)) fresh))
-                       result)))))
-      (put-until (length old)))
+        (if-let* ((k (aref was j)))
+            (progn
+              (leave-out-until k)
+              (push (gemini-companion-record--back (aref old k) (aref new j) hunk)
+                    result)
+              (setq at (1+ k)))
+          ;; A new line comes after the lines that it replaces.
+          (when last
+            (leave-out-until (min (1+ last) (aref next j))))
+          (let ((owner (and owners (aref owners j))))
+            (push (list (aref new j) (if owner (cons owner 'others) (cons hunk t)))
+                  result))))
+      (leave-out-until (length old)))
     (nreverse result)))
+
+(defun gemini-companion-record--known-lines (old new others edges)
+  "Return which line of OLD each line of NEW is, a vector of indices or nil.
+For OTHERS, see `gemini-companion-record--matches', and for EDGES,
+`gemini-companion-record--gap'."
+  (let ((was (gemini-companion-record--matches old new others)))
+    ;; A formatter may have changed all lines of a small file.
+    (if (or (null others) (car edges) (cdr edges) (cl-find-if #'identity was))
+        was
+      (gemini-companion-record--matches
+       old new others gemini-companion-record--no-words))))
+
+(defun gemini-companion-record--back-lines (was count)
+  "Return the COUNT lines of which WAS has indices, a bool vector."
+  (let ((back (make-bool-vector count nil)))
+    (seq-doseq (k was)
+      (when k
+        (aset back k t)))
+    back))
+
+(defun gemini-companion-record--next-known (was end)
+  "Return for each element of WAS the next index from there on, or END, a vector."
+  (let ((next (make-vector (length was) nil)))
+    (cl-loop for j downfrom (1- (length was)) to 0
+             do (aset next j (setq end (or (aref was j) end))))
+    next))
 
 (defun gemini-companion-record--returned (old was)
   "Return the lines OLD as they were before others removed lines that are back.
