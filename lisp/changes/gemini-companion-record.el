@@ -1038,51 +1038,51 @@ all of them."
   "Return LOOK with hunks for a part of its lines from FROM to TO.
 ALL is an alist from the indices of lines to whether they are in the part, and
 PAIRS are lists of two elements of ALL, the second of which replaces the first.
-For the value, see `gemini-companion-record-split'."
-  (let ((order (number-sequence from (1- to)))
-        (hunks nil)
-        (run 0)
-        (in nil)
+For the value, see `gemini-companion-record-split'.
+
+The unreviewed hunks of the part are new ones, and so are those of each stretch
+of lines after lines of the part: no hunk is on two sides of the part."
+  (let ((stretch 0)
+        ;; An alist from stretches to alists from hunks to new ones.
+        (parts nil)
         (lines nil))
-    ;; A replaced line must come before its replacement, and after the one before.
-    (pcase-dolist (`((,old . ,_) (,new . ,_)) pairs)
-      (setq order (delq old order))
-      (let ((rest (memq new order)))
-        (setcdr rest (cons new (cdr rest)))
-        (setcar rest old)))
     (cl-flet ((own (hunk)
                 (if (or (null (gemini-companion-record-hunk-edit hunk))
                         (gemini-companion-record-hunk-reviewed hunk)
                         (gemini-companion-record-hunk-undone hunk)
-                        (and (not in) (= 0 run)))
+                        (eql 0 stretch))
                     hunk
-                  (let ((part (or in run)))
-                    (cdr (or (seq-find (pcase-lambda (`((,of . ,its-part) . ,_))
-                                         (and (eq hunk of) (eq part its-part)))
-                                       hunks)
-                             (car (push (cons (cons hunk part)
-                                              (gemini-companion-record--hunk
-                                               (gemini-companion-record-hunk-edit hunk)
-                                               (gemini-companion-record-hunk-number
-                                                hunk)))
-                                        hunks))))))))
-      (dolist (k order)
-        (let ((line (aref look k)))
-          (when-let* ((known (assq k all))
-                      ((not (eq in (and (cdr known) t)))))
-            (setq in (and (cdr known) t))
-            (unless in
-              (setq run (1+ run))))
-          (push (if (stringp line)
-                    line
-                  (cons (car line)
-                        (mapcar (pcase-lambda (`(,hunk . ,how)) (cons (own hunk) how))
-                                (cdr line))))
-                lines))))
+                  (or (alist-get hunk (alist-get stretch parts))
+                      (setf (alist-get hunk (alist-get stretch parts))
+                            (gemini-companion-record--hunk
+                             (gemini-companion-record-hunk-edit hunk)
+                             (gemini-companion-record-hunk-number hunk)))))))
+      (let ((done 0))
+        (dolist (k (gemini-companion-record--in-order from to pairs))
+          (when-let* ((known (assq k all)))
+            (cond ((cdr known) (setq stretch 'part))
+                  ((eq stretch 'part) (setq done (1+ done)
+                                            stretch done))))
+          (let ((line (aref look k)))
+            (push (if (stringp line)
+                      line
+                    (cons (car line)
+                          (mapcar (pcase-lambda (`(,hunk . ,how)) (cons (own hunk) how))
+                                  (cdr line))))
+                  lines)))))
     (list (vconcat (substring look 0 from) (nreverse lines) (substring look to))
-          (cl-loop for ((_ . part) . hunk) in hunks
-                   when (eq t part) collect hunk)
-          (mapcar (pcase-lambda (`((,hunk . ,_) . ,new)) (cons hunk new)) hunks))))
+          (mapcar #'cdr (alist-get 'part parts))
+          (seq-mapcat #'cdr parts))))
+
+(defun gemini-companion-record--in-order (from to pairs)
+  "Return the indices from FROM below TO, with replaced lines before replacements.
+For PAIRS, see `gemini-companion-record--with-part'."
+  (let ((order (number-sequence from (1- to))))
+    (pcase-dolist (`((,old . ,_) (,new . ,_)) pairs)
+      (setq order (cl-loop for k in (delq old order)
+                           when (eql k new) collect old
+                           collect k)))
+    order))
 
 ;;;; What became of hunks
 
