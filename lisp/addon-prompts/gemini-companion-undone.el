@@ -69,10 +69,11 @@ SOURCE is the record of the file, which has the HUNKS, or the edit that was
 undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and
 LAST are the numbers of the lines that the CLI had written; if it had only
 removed lines, LAST is FIRST minus 1.  They are nil for an edit of several
-files, or if the user has deleted the file, which the CLI had made.  OLD and NEW are the lines without and with
-the change, lists of strings with newlines.  GOING is non-nil while the change
-is on its way to the CLI.  REPLACED is non-nil if others have written OLD in the
-place of lines of a change that is left; then NEW is nil."
+files, or if the user has deleted the file, which the CLI had made.  OLD and NEW
+are the lines without and with the change, lists of strings with newlines.
+GOING is non-nil while the change is on its way to the CLI.  REPLACED is non-nil
+if others have written OLD in the place of lines of a change that is left; then
+NEW is nil."
   source hunks path session first last old new going replaced)
 
 (defvar gemini-companion-undone--all nil
