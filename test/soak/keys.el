@@ -13,6 +13,9 @@
       make-backup-files nil
       auto-save-default nil
       confirm-kill-emacs nil)
+;; C-r begins a recursive edit in a question with several answers.  If the buffer is
+;; killed meanwhile, Emacs 28 to 30 count that edit for ever, and nothing is quiet again.
+(define-key query-replace-map (kbd "C-r") nil)
 ;; Strings that are made for each redisplay, as many people have them.
 (setq-default mode-line-format
               '(:eval (list (propertize (make-string 9 ?z) 'face (list 'bold))
