@@ -60,9 +60,12 @@ An error ends it, as it ends any."
   "Return how many things this Emacs has that must not grow, an alist."
   `((buffers . ,(cl-count-if
                  (lambda (buffer)
-                   ;; Random keys make others, as the answer to C-x b.
+                   ;; Random keys make others, as the answer to C-x b.  Emacs makes
+                   ;; and keeps an old buffer for one that a tab displayed.
                    (or (buffer-file-name buffer)
-                       (string-match-p "\\`[ *]" (buffer-name buffer))))
+                       (and (string-match-p "\\`[ *]" (buffer-name buffer))
+                            (not (string-prefix-p " *Old buffer "
+                                                  (buffer-name buffer))))))
                  (buffer-list)))
     (timers . ,(length (append timer-list timer-idle-list)))
     (processes . ,(length (process-list)))
