@@ -490,7 +490,9 @@ In the overview, go to the previous row or change."
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
   (gemini-companion-edit-open-or-error)
-  (gemini-companion-view-edit-proposal (gemini-companion-review-enter)))
+  ;; The method may be loaded by showing the review.
+  (let ((view (gemini-companion-review-enter)))
+    (gemini-companion-view-edit-proposal view)))
 
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here
