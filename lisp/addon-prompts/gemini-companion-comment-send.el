@@ -104,12 +104,13 @@ It begins with the opening for that CLI, if there is one."
   (let ((name (gemini-companion-session-name-of-file
                (gemini-companion-undone-path undone) session))
         (first (gemini-companion-undone-first undone))
-        (last (gemini-companion-undone-last undone)))
+        (last (gemini-companion-undone-last undone))
+        (command (gemini-companion-undone-command undone)))
     (cond ((gemini-companion-undone-replaced undone)
            (format "I changed your lines of %s:%s." name
                    (gemini-companion-hunk-range (cons first last))))
-          ((gemini-companion-undone-command undone)
-           (format "I undid %s." (gemini-companion-undone-command undone)))
+          (command
+           (format "I undid %s." command))
           ((null first)
            (format "I deleted %s, which you had made." name))
           ((< last first)

@@ -2,9 +2,9 @@
 """Random turns of two CLIs and the user: no line of the user is lost or changed.
 
 In a turn, a CLI writes files by its edit tool or by commands; then the user keeps,
-undoes and takes back by keys, in the overview or in a file, and runs git.  Meanwhile he
-types and saves, and a formatter changes lines at the save or after it.  The hooks are
-run as the CLIs run them; the server and Emacs are real.
+undoes and takes back by keys, in the overview or in a file, and runs git.  During a
+turn, the user also types and saves, and a formatter changes lines at the save or after
+it.  The hooks are run as the CLIs run them; the server and Emacs are real.
 
 Each line has a first word that no other line has, which formatters leave, and which
 says who has written it.  After each step, Emacs must have the text of each file, and

@@ -942,7 +942,7 @@ since when a CLI waits: the name is longer."
     ;; The overview is drawn again.
     (should (gemini-companion-overview-test-rows "a  undone"))))
 
-;; The row may be folded, and the line of the user went unseen.
+;; In a folded row, the line of the user is not displayed.
 (ert-deftest gemini-companion-overview-asks-before-a-row-takes-a-line-of-the-user ()
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
     (gemini-companion-test-writes "a" "1\ntwo\n3\n" session)
