@@ -40,6 +40,7 @@
 (require 'gemini-companion-replace)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
+(require 'gemini-companion-trash)
 (require 'gemini-companion-watch)
 
 ;;;; Structure
@@ -496,13 +497,12 @@ the value, see `gemini-companion-step-do'."
     (kill-buffer buffer)))
 
 (defun gemini-companion-step--delete (file directories)
-  "Delete the local FILE, and those of DIRECTORIES above it that are empty.
+  "Move the local FILE to the trash, and delete empty ones of DIRECTORIES above it.
 Return the directories that were deleted."
   (let* ((name (file-truename file))
          (directory (file-name-directory name))
          (deleted nil))
-    (gemini-companion-watch-writing file
-      (delete-file name 'trash))
+    (gemini-companion-trash-delete name)
     (while (and (member directory directories)
                 (directory-empty-p directory)
                 (not (gemini-companion-step--used-p directory file))

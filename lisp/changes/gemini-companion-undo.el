@@ -29,6 +29,7 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
+(require 'gemini-companion-trash)
 
 ;;;; Whether an edit can be undone
 
@@ -149,6 +150,14 @@ Others may have replaced lines there; these are in the kill ring then."
          :directories (seq-mapcat #'gemini-companion-edit-missing-directories
                                   (gemini-companion-edits))
          slots))
+
+(defun gemini-companion-undo-note (edits)
+  "Return a clause for a question before EDITS are undone, or \"\".
+It names the files that this deletes, and does not move to the trash."
+  (gemini-companion-trash-note
+   (cl-loop for edit in edits
+            when (gemini-companion-edit-new-p edit)
+            collect (gemini-companion-edit-file edit))))
 
 (defun gemini-companion-undo-question (count)
   "Return a question to ask before an undo of COUNT lines of others."

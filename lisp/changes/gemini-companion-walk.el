@@ -28,6 +28,7 @@
 (require 'gemini-companion-slices)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
+(require 'gemini-companion-trash)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
@@ -861,7 +862,8 @@ If AGREED is non-nil, the user was asked."
            (user-error "%s was new and has changed since; delete it by hand" name))
           ((not (or agreed
                     (with-local-quit
-                      (y-or-n-p (format "%s was new; delete it? " name)))))
+                      (y-or-n-p (format "%s was new; delete it%s? " name
+                                        (gemini-companion-trash-note (list file)))))))
            (user-error "Not undone")))
     (gemini-companion-undo-new-file record)
     (format "Deleted %s" name)))

@@ -43,6 +43,7 @@
 (require 'gemini-companion-slices)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
+(require 'gemini-companion-trash)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
@@ -467,14 +468,19 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
 (defun gemini-companion-overview--new-files (groups by)
   "Return a text about the files of GROUPS that were new, or the empty string.
 BY is a predicate of the edits that are undone."
-  (let ((names (cl-loop for (record . changes) in groups
-                        when (and (gemini-companion-changes-file-new record)
-                                  (equal (gemini-companion-changes-by record changes by)
-                                         (gemini-companion-changes-file-known record)))
-                        collect (gemini-companion-edit-name
-                                 (gemini-companion-changes-file-edit record) 'plain))))
-    (if names
-        (format " and delete the new files (%s)" (string-join names ", "))
+  (let ((new (cl-loop for (record . changes) in groups
+                      when (and (gemini-companion-changes-file-new record)
+                                (equal (gemini-companion-changes-by record changes by)
+                                       (gemini-companion-changes-file-known record)))
+                      collect record)))
+    (if new
+        (format " and delete the new files (%s)%s"
+                (mapconcat (lambda (record)
+                             (gemini-companion-edit-name
+                              (gemini-companion-changes-file-edit record) 'plain))
+                           new ", ")
+                (gemini-companion-trash-note
+                 (mapcar #'gemini-companion-changes-path new)))
       "")))
 
 (defun gemini-companion-overview--groups (row)
@@ -774,7 +780,9 @@ If one of them cannot be undone, none is."
          (hunk (and (not new) (gemini-companion-edit-texts-utf-8-p edit) hunk)))
     (gemini-companion-undo-check edit hunk)
     (when (y-or-n-p (format (cond (deleted "%s was deleted; create it again? ")
-                                  (new "%s was new; delete it? ")
+                                  (new (concat "%s was new; delete it"
+                                               (gemini-companion-undo-note (list edit))
+                                               "? "))
                                   ((gemini-companion-edit-unmarked edit)
                                    "Undo %s%s? ")
                                   (hunk "Undo this change of %s%s? ")
@@ -827,13 +835,14 @@ If one of them cannot be undone, none is."
       (unless edits
         (user-error "%s" (string-join (nreverse problems) "; ")))
       (when (y-or-n-p
-             (format "Undo %d%s edits here as a whole%s%s? " count
+             (format "Undo %d%s edits here as a whole%s%s%s? " count
                      (if problems (format " of %d" (length all)) "")
                      (if (zerop new)
                          ""
                        (format (ngettext " (%d deletes a new file)"
                                          " (%d delete new files)" new)
                                new))
+                     (gemini-companion-undo-note edits)
                      (mapconcat (apply-partially #'concat "; ") (nreverse problems) "")))
         (if (seq-some #'gemini-companion-edit-group edits)
             (gemini-companion-overview--undo-together edits (format "%d edits" count))

@@ -18,6 +18,18 @@
   "The directory of the repository.
 The package itself may be loaded from elsewhere.")
 
+;; What tests delete must not come into the trash of the user.
+(setenv "XDG_DATA_HOME" (expand-file-name (format "gemini-companion-test-%d/data"
+                                                  (emacs-pid))
+                                          temporary-file-directory))
+(setq trash-directory nil)
+
+(defun gemini-companion-test-trash ()
+  "Return the names of the files in the trash of the tests, absolute."
+  (let ((trash (expand-file-name "Trash/files" (getenv "XDG_DATA_HOME"))))
+    (and (file-directory-p trash)
+         (directory-files trash t directory-files-no-dot-files-regexp))))
+
 (defun gemini-companion-test-sources ()
   "Return the names of the files of the package in the repository, absolute."
   (cons (expand-file-name "gemini-companion.el" gemini-companion-test-root)

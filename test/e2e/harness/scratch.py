@@ -45,6 +45,8 @@ class Scratch:
             "LANG": os.environ.get("LC_ALL", "C.UTF-8"),
             "SHELL": "/bin/sh",
             "HOME": str(self.home),
+            # What is deleted goes to a trash there.
+            "XDG_DATA_HOME": str(self.home / ".local/share"),
             "TMPDIR": str(self.tmp),
             "XDG_RUNTIME_DIR": str(self.run),
             "TERM": self._tools.term,

@@ -83,6 +83,25 @@
       (should-not (file-exists-p (expand-file-name "new" directory)))
       (should (equal '("x of mine\n") kill-ring)))))
 
+;; A raw error said nothing of the files after it.
+(ert-deftest gemini-companion-step-that-cannot-delete-a-new-file-does-the-rest ()
+  (gemini-companion-step-test-with '(("a" "1\n"))
+    (gemini-companion-test-writes "a" "one\n" session)
+    (gemini-companion-test-writes "new" "x\n" session)
+    (cl-letf (((symbol-function 'move-file-to-trash)
+               (lambda (&rest _) (signal 'file-error '("Read-only file system"))))
+              ((symbol-function 'delete-file)
+               (lambda (&rest _) (signal 'file-error '("Read-only file system")))))
+      (let ((said (car (gemini-companion-walk-undo-groups
+                        (mapcar (lambda (record)
+                                  (cons record (gemini-companion-changes-update record)))
+                                (gemini-companion-changes-files))
+                        'agreed))))
+        (should (string-prefix-p "Undid 1 change in 1 file; " said))
+        (should (string-search "new cannot be moved to the trash (Read-only" said))))
+    (should (equal "x\n" (gemini-companion-test-file-text "new")))
+    (should (equal "1\n" (gemini-companion-test-file-text "a")))))
+
 (ert-deftest gemini-companion-step-names-what-is-impossible-before-the-rest-is-done ()
   (dolist (answer '(nil t))
     (gemini-companion-step-test-with '(("a" "1\n") ("b" "1\n") ("c" "1\n"))

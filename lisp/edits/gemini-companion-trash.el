@@ -1,0 +1,132 @@
+;;; gemini-companion-trash.el --- Files of the user that an undo deletes  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A file that an undo deletes may be the only copy of what the user wants tomorrow, in
+;; another Emacs.  So it is moved to the trash of the system.  What the trash does not
+;; get is named in the question before the undo: what is on another host, excluded,
+;; another user's, or large.  A file that cannot be moved stays.
+;;
+;; All files of the user that an undo deletes are deleted here.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+(require 'gemini-companion-label)
+(require 'gemini-companion-names)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+
+;;;; State
+
+(defconst gemini-companion-trash--most-bytes (* 64 1024 1024)
+  "Maximum number of bytes that one undo moves to the trash.")
+
+(defconst gemini-companion-trash--most-names 200
+  "Maximum number of files that one undo moves to the trash.
+A directory that is moved as one counts as one.")
+
+(defvar gemini-companion-trash--moved (make-hash-table :test 'equal)
+  "Table from names of files to hashes of the bytes that the trash has of them.")
+
+;;;; What the trash does not get
+
+(defun gemini-companion-trash--reason (file)
+  "Return why FILE is not moved to the trash when it is deleted, or nil.
+The value is a verb phrase.  FILE may be a directory that is moved as one."
+  (let* ((file-name-handler-alist nil)
+         (attributes (file-attributes file 'integer)))
+    (cond ((gemini-companion-names-of-copy file) "is on another host")
+          ((null attributes) nil)
+          ((/= (user-uid) (file-attribute-user-id attributes))
+           "belongs to another user")
+          ((< gemini-companion-trash--most-bytes (gemini-companion-trash--size file))
+           (format "is larger than %s"
+                   (file-size-human-readable gemini-companion-trash--most-bytes)))
+          ((and (null (file-attribute-type attributes))
+                (gemini-companion-privacy-name-hidden-p file))
+           "is excluded"))))
+
+(defun gemini-companion-trash--size (file)
+  "Return the number of bytes of FILE, which may be a directory."
+  (let* ((file-name-handler-alist nil)
+         (attributes (file-attributes file)))
+    (if (eq t (file-attribute-type attributes))
+        (cl-loop for entry in (gemini-companion-trash--entries file)
+                 sum (gemini-companion-trash--size entry))
+      (or (file-attribute-size attributes) 0))))
+
+(defun gemini-companion-trash--entries (directory)
+  "Return the absolute names of what is in DIRECTORY."
+  (directory-files directory t directory-files-no-dot-files-regexp t))
+
+(defun gemini-companion-trash-note (files)
+  "Return a clause for a question before FILES are deleted, or \"\".
+It names those that are not moved to the trash."
+  (let ((reasons (cl-loop for file in files
+                          for reason = (gemini-companion-trash--reason file)
+                          when reason collect (cons file reason))))
+    (pcase reasons
+      ('nil "")
+      (`((,file . ,reason) . ,more)
+       (format " (not to the trash: %s %s%s)"
+               (gemini-companion-label-file file) reason
+               (if more
+                   (format ", and %d more" (length more))
+                 ""))))))
+
+;;;; Deleting
+
+(defun gemini-companion-trash-delete (file)
+  "Move the local FILE to the trash, or a directory with all that is in it.
+If that has a copy of FILE already, or does not get it, delete FILE.  If that is
+impossible, signal a `user-error', and change nothing."
+  (gemini-companion-watch-writing file
+    (let ((file-name-handler-alist nil))
+      (condition-case problem
+          (if (or (gemini-companion-trash--reason file)
+                  (gemini-companion-trash--has-p file))
+              (let ((delete-by-moving-to-trash nil))
+                (if (eq t (file-attribute-type (file-attributes file)))
+                    (delete-directory file t)
+                  (delete-file file)))
+            (let ((hash (gemini-companion-trash--hash file)))
+              (move-file-to-trash file)
+              (when hash
+                (puthash (expand-file-name file) hash gemini-companion-trash--moved))))
+        (error
+         (user-error "%s cannot be moved to the trash (%s)"
+                     (gemini-companion-label-file file)
+                     (error-message-string problem)))))))
+
+(defun gemini-companion-trash--hash (file)
+  "Return a hash of the bytes of FILE, or nil if it is not a regular file."
+  (and (null (file-attribute-type (file-attributes file)))
+       (secure-hash 'sha256 (gemini-companion-text-bytes file))))
+
+(defun gemini-companion-trash--has-p (file)
+  "Return non-nil if the trash still has FILE with its bytes, from an earlier undo."
+  (when-let* ((hash (gethash (expand-file-name file) gemini-companion-trash--moved))
+              (trash (gemini-companion-trash--directory))
+              ((file-directory-p trash))
+              ((equal hash (gemini-companion-trash--hash file))))
+    (seq-some (lambda (copy) (equal hash (gemini-companion-trash--hash copy)))
+              (directory-files
+               trash t
+               ;; A second one of that name has a suffix.
+               (concat "\\`" (regexp-quote (file-name-nondirectory file))) t))))
+
+(defun gemini-companion-trash--directory ()
+  "Return the directory of the trash of `move-file-to-trash', if it is known."
+  (cond ((fboundp 'system-move-file-to-trash) nil)
+        (trash-directory)
+        (t (expand-file-name "Trash/files"
+                             (or (getenv "XDG_DATA_HOME") "~/.local/share")))))
+
+(provide 'gemini-companion-trash)
+;;; gemini-companion-trash.el ends here
