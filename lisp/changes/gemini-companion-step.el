@@ -484,10 +484,14 @@ the value, see `gemini-companion-step-do'."
     (setf (gemini-companion-step-directories step)
           (seq-union (gemini-companion-edit-directories-to-make name)
                      (gemini-companion-step-directories step)))
-    (make-directory (file-name-directory name) t)
-    (gemini-companion-watch-writing file
-      (gemini-companion-text-write file (gemini-companion-step-after step))
-      (set-file-modes file (gemini-companion-step-modes step)))
+    (condition-case problem
+        (gemini-companion-watch-writing file
+          (gemini-companion-text-make-directory (file-name-directory name))
+          (gemini-companion-text-create name (gemini-companion-step-after step)
+                                        (gemini-companion-step-modes step)))
+      (file-error
+       (user-error "%s cannot be created (%s)" (gemini-companion-step-name step)
+                   (error-message-string problem))))
     (gemini-companion-revert file)))
 
 (defun gemini-companion-step--kill-buffer (file)

@@ -406,6 +406,21 @@ Create its directory if necessary."
       (gemini-companion-text-write draft text)
       (rename-file draft file t))))
 
+(defun gemini-companion-text-create (file text modes)
+  "Make FILE, which must not exist, with TEXT as UTF-8 and MODES.
+If that fails, signal a `file-error'; nothing is left of it then."
+  (let* ((file-name-handler-alist nil)
+         (draft (make-temp-file (expand-file-name ".gemini-companion-"
+                                                  (file-name-directory file)))))
+    (unwind-protect
+        (progn
+          (gemini-companion-text-write draft text)
+          (set-file-modes draft modes)
+          (rename-file draft file)
+          (setq draft nil))
+      (when draft
+        (delete-file draft)))))
+
 (defun gemini-companion-text-make-directory (directory)
   "Make DIRECTORY and those above it, if necessary.
 Signal a `file-error' that names the cause if that is a symbolic link to

@@ -102,6 +102,25 @@
     (should (equal "x\n" (gemini-companion-test-file-text "new")))
     (should (equal "1\n" (gemini-companion-test-file-text "a")))))
 
+;; A part of it stayed, and then "exists again".
+(ert-deftest gemini-companion-step-that-cannot-create-a-file-leaves-nothing-of-it ()
+  (gemini-companion-step-test-with nil
+    (gemini-companion-attribution-record-bytes
+     session (expand-file-name "gone") "1\n2\n" nil "rm gone" :modes #o600)
+    (let ((write (symbol-function 'gemini-companion-text-write)))
+      (cl-letf (((symbol-function 'gemini-companion-text-write)
+                 (lambda (file text)
+                   (funcall write file (substring text 0 2))
+                   (signal 'file-error '("No space left on device")))))
+        (should (string-match-p "gone cannot be created (No space"
+                                (gemini-companion-test-refusal
+                                  (gemini-companion-undo-edit
+                                   (car (gemini-companion-edits))))))))
+    (should-not (directory-files "." nil directory-files-no-dot-files-regexp))
+    (gemini-companion-undo-edit (car (gemini-companion-edits)))
+    (should (equal "1\n2\n" (gemini-companion-test-file-text "gone")))
+    (should (= #o600 (file-modes "gone")))))
+
 (ert-deftest gemini-companion-step-names-what-is-impossible-before-the-rest-is-done ()
   (dolist (answer '(nil t))
     (gemini-companion-step-test-with '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
