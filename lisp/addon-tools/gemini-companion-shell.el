@@ -42,7 +42,8 @@
 (defvar gemini-companion-shell--saves nil
   "What others have written while tools are running, the last write first.
 They are saves of Emacs, and edits that CLIs have reported.  The value is an
-alist from true names of files to conses (BEFORE . AFTER) of bytes.")
+alist from true names of files to conses (BEFORE . AFTER) of bytes.  BEFORE is
+`unknown' if a CLI has not told it.")
 
 (defvar gemini-companion-shell--problems nil
   "Why what commands write is not recorded, an alist of roots and phrases.")
@@ -109,18 +110,21 @@ Another tool may be running: it has not written that."
              (eq event 'written)
              (gemini-companion-edit-reported edit))
     (push (cons (gemini-companion-edit-true-name edit)
-                (cons (gemini-companion-edit-bytes-before edit)
+                (cons (if (gemini-companion-edit-known-p edit)
+                          (gemini-companion-edit-bytes-before edit)
+                        'unknown)
                       (gemini-companion-shell--bytes (gemini-companion-edit-file edit))))
           gemini-companion-shell--saves)))
 
 (defun gemini-companion-shell--steps (file before after)
   "Return what tools have made of FILE, a list of (BEFORE . AFTER) in order.
 FILE is a true name.  It had BEFORE, and then AFTER; both are bytes, or nil
-without a file.  What Emacs has saved in between is left out."
+without a file.  What Emacs has saved in between is left out; so is all that
+precedes an edit whose text before is unknown."
   (let ((saves (gemini-companion-shell--saves-between file before after))
         (steps nil))
     (pcase-dolist (`(,old . ,new) saves)
-      (unless (equal before old)
+      (unless (or (eq 'unknown old) (equal before old))
         (push (cons before old) steps))
       (setq before new))
     (unless (equal before after)

@@ -160,6 +160,17 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
         (should (equal '(("1\n2\n" . "0\n1\n2\n"))
                        (gemini-companion-shell-test-steps "1\n" "0\n1\n2\n")))))))
 
+;; It was a deletion by the command, whose undo made the file again.
+(ert-deftest gemini-companion-shell-edit-of-an-unknown-text-deletes-nothing ()
+  (gemini-companion-shell-test-with-file "1\n"
+    (gemini-companion-test-with-edits nil
+      (let ((file buffer-file-name))
+        (gemini-companion-shell-test-write "2\n")
+        (gemini-companion-attribution-record session file "\uFFFD\n" "2\n")
+        (gemini-companion-shell-test-write "2\n3\n")
+        (should (equal '(("2\n" . "2\n3\n"))
+                       (gemini-companion-shell-test-steps "1\n" "2\n3\n")))))))
+
 (ert-deftest gemini-companion-shell-buffers-of-all-files-follow ()
   (gemini-companion-test-with-edits '(("a" "1\n") ("b" "1\n"))
     (dolist (name '("a" "b"))
