@@ -205,7 +205,8 @@ or is the user's; `lost' if it cannot be; or else a
                      (gemini-companion-shell--steps true-name before after))
         (gemini-companion-attribution-record-bytes
          session file old new (plist-get facts :command)
-         :modes (logand old-modes #o777)
+         ;; Git knows only whether a file can be executed.
+         :modes (logand (if (= old-modes #o100755) #o777 #o666) (default-file-modes))
          :made (mapcar (lambda (name)
                          (gemini-companion-text-true-name
                           (expand-file-name name (plist-get facts :root))))

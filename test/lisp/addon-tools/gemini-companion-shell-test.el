@@ -8,6 +8,7 @@
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-shell)
+(require 'gemini-companion-undo)
 
 (defun gemini-companion-shell-test-save (text)
   "Save TEXT in this buffer, which visits a file."
@@ -170,6 +171,17 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
         (gemini-companion-shell-test-write "2\n3\n")
         (should (equal '(("2\n" . "2\n3\n"))
                        (gemini-companion-shell-test-steps "1\n" "2\n3\n")))))))
+
+(ert-deftest gemini-companion-shell-deleted-file-has-the-modes-of-new-files ()
+  (pcase-dolist (`(,in-git ,default ,modes) '((#o100644 #o700 #o600)
+                                              (#o100644 #o755 #o644)
+                                              (#o100755 #o775 #o775)))
+    (gemini-companion-test-with-edits nil
+      (with-file-modes default
+        (gemini-companion-shell-test-wrote
+         session (list (gemini-companion-shell-test-change "a" "1\n" nil in-git)))
+        (gemini-companion-undo-edit (car (gemini-companion-edits))))
+      (should (= modes (file-modes "a"))))))
 
 (ert-deftest gemini-companion-shell-buffers-of-all-files-follow ()
   (gemini-companion-test-with-edits '(("a" "1\n") ("b" "1\n"))
