@@ -117,7 +117,9 @@ the native compiler does it."
       (let ((status (call-process "emacs" nil t nil
                                   "-Q" "--batch" "--eval" (format "%S" code))))
         (delete-file output)
-        (princ (buffer-string))
+        ;; After `princ', a message begins with a newline.
+        (unless (string-blank-p (buffer-string))
+          (princ (buffer-string)))
         (eql status 0)))))
 
 (defun batch-compile ()
