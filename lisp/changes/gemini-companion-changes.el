@@ -68,7 +68,8 @@ before it, a cons.")
   (lines nil :documentation "The record of the lines of the file, a vector, see
 `gemini-companion-record-write'.")
   (path nil :documentation "The name of the file if it was renamed in Emacs.")
-  (visited nil :documentation "The buffer that visited the file at the last update.")
+  (told nil :documentation "A list that differs, by `equal', if an update has anything
+to tell.  It begins with the buffer that visited the file at the last one.")
   (new nil :documentation "Non-nil if the file did not exist before.")
   (version 0 :documentation "A number that is greater after each write and decision.")
   (unreviewed nil :documentation "Non-nil if a hunk was not reviewed.")
@@ -118,7 +119,7 @@ It is called with the record.  Lines of these hunks are not forgotten.")
 The first one was written first.")
 
 (defvar gemini-companion-changes-functions nil
-  "Functions called with a record after its changes were computed again.
+  "Functions called with a record once it, or the text of its file, has changed.
 If the record has no changes, it may have been dropped.  The other argument is
 the buffer that visits the file, or nil.  Both are nil if only the file state of
 an edit differs, or if an edit was written that has no record.")
@@ -130,6 +131,10 @@ record.  The second argument is a list of the undone changes,
 `gemini-companion-record-change's, `deleted' if the file, which was new, is
 deleted, or `files' if the edit is of several files.  The third argument is a
 vector of the lines with these changes.")
+
+(defvar gemini-companion-changes--later nil
+  "Records to update after the current step, in a list after its first element.
+It is t during an update, which tells everything at its end, and nil otherwise.")
 
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last update, in order.
@@ -204,7 +209,8 @@ Then its present text is empty, even if a buffer still has the text before."
     (setq gemini-companion-changes--unrecorded
           (append (remq edit gemini-companion-changes--unrecorded) (list edit)))
     (gemini-companion-changes--record-all))
-  (when (or (eq event 'file-state)
+  (when (or (and (eq event 'file-state)
+                 (not (eq t gemini-companion-changes--later)))
             (and (eq event 'written) (null (gemini-companion-changes--find edit))))
     (run-hook-with-args 'gemini-companion-changes-functions nil nil)))
 
@@ -493,6 +499,7 @@ EDIT was accepted in Emacs, which has not saved the file since."
   (setq gemini-companion-changes--files (remq record gemini-companion-changes--files))
   (setf (gemini-companion-changes-file-known record) nil
         (gemini-companion-changes-file-compared record) nil
+        (gemini-companion-changes-file-told record) nil
         (gemini-companion-changes-file-unreviewed record) nil)
   (run-hook-with-args 'gemini-companion-changes-functions record
                       (gemini-companion-changes-buffer record)))
@@ -514,27 +521,61 @@ lines may have moved."
        (signal (car err) (cdr err))))))
 
 (defun gemini-companion-changes--update (record)
-  "Compute the changes of RECORD again, as `gemini-companion-changes-update' does.
-Also set which edits of RECORD are undone, and call
+  "Compute the changes of RECORD, as `gemini-companion-changes-update' does.
+If nothing differs from what was told at the last update, do nothing.  Otherwise
+also set which edits of RECORD are undone, and call
 `gemini-companion-changes-functions'."
   (let* ((buffer (gemini-companion-changes-buffer record))
          (wanted (and (memq record gemini-companion-changes--files)
                       (or (gemini-companion-changes-file-unreviewed record)
-                          (gemini-companion-changes-file-turned record)))))
-    (setf (gemini-companion-changes-file-visited record) buffer
-          (gemini-companion-changes-file-turned record) nil)
-    (when (gemini-companion-changes--up-to-date-p record buffer)
-      (setf (gemini-companion-changes-file-stamp record)
-            (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
-    (let ((seen (and wanted (gemini-companion-changes--current record buffer))))
+                          (gemini-companion-changes-file-turned record))))
+         (path (gemini-companion-changes-path record))
+         (stamp (gemini-companion-watch-stamp path))
+         (current (gemini-companion-changes--up-to-date-p record buffer))
+         (seen (and wanted (gemini-companion-changes--current record buffer)))
+         (told (list buffer path stamp current
+                     (gemini-companion-changes-file-version record)
+                     (and seen (gemini-companion-changes-seen-key seen)))))
+    (setf (gemini-companion-changes-file-turned record) nil)
+    (when current
+      (setf (gemini-companion-changes-file-stamp record) stamp))
+    (unless (equal told (gemini-companion-changes-file-told record))
       (setf (gemini-companion-changes-file-compared record) seen
             (gemini-companion-changes-file-known record)
-            (and seen (gemini-companion-changes--in record buffer seen)))
+            (and seen (gemini-companion-changes--in record buffer seen))
+            (gemini-companion-changes-file-told record) told)
       (when wanted
-        (gemini-companion-changes--set-states record buffer)))
-    (run-hook-with-args 'gemini-companion-changes-functions record buffer)
-    (gemini-companion-part-update-lighter)
+        (let ((gemini-companion-changes--later t))
+          (gemini-companion-changes--set-states record buffer)))
+      (run-hook-with-args 'gemini-companion-changes-functions record buffer)
+      (gemini-companion-part-update-lighter))
     (gemini-companion-changes-file-known record)))
+
+(defmacro gemini-companion-changes-at-once (&rest body)
+  "Evaluate BODY, which decides; the changes are updated once, at its end.
+Return the value of BODY."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-changes--call-at-once (lambda () ,@body)))
+
+(defun gemini-companion-changes--call-at-once (body)
+  "Call BODY, then update the records whose update was postponed by it.
+Return the value of BODY."
+  (if (consp gemini-companion-changes--later)
+      (funcall body)
+    (let* ((later (list nil))
+           (gemini-companion-changes--later later))
+      (unwind-protect
+          (funcall body)
+        (setq gemini-companion-changes--later nil)
+        (dolist (record (cdr later))
+          (gemini-companion-log-guarded "Updating changes"
+            (gemini-companion-changes-update record)))))))
+
+(defun gemini-companion-changes--update-later (record)
+  "Update the changes of RECORD after the current step, if there is one."
+  (if (consp gemini-companion-changes--later)
+      (cl-pushnew record (cdr gemini-companion-changes--later))
+    (gemini-companion-changes-update record)))
 
 (defun gemini-companion-changes--current (record buffer)
   "Return the current `gemini-companion-changes-seen' of RECORD in BUFFER, or nil.
@@ -643,7 +684,7 @@ error."
     (when (buffer-live-p (or buffer (current-buffer)))
       (with-current-buffer (or buffer (current-buffer))
         (when-let* ((record (gemini-companion-changes-here)))
-          (gemini-companion-changes-update record))))))
+          (gemini-companion-changes--update-later record))))))
 
 (defun gemini-companion-changes-text (record)
   "Return the current text of the file of RECORD: of its buffer, or else on disk.
@@ -1006,7 +1047,7 @@ of HUNK.  The value is a cons, or nil if nothing is recorded of EDIT."
   "Record that the user has UNDONE HUNKS of RECORD, or not any more.
 Update its changes."
   (gemini-companion-changes-flag-undone record hunks undone)
-  (gemini-companion-changes-update record))
+  (gemini-companion-changes--update-later record))
 
 (defun gemini-companion-changes-flag-kept (record hunks kept)
   "Record that HUNKS of RECORD are KEPT, or not any more."
@@ -1104,7 +1145,7 @@ exists, the record stays with that file."
               (record (seq-find
                        (lambda (record)
                          (eq (current-buffer)
-                             (gemini-companion-changes-file-visited record)))
+                             (car (gemini-companion-changes-file-told record))))
                        gemini-companion-changes--files))
               ((not (equal true-name (gemini-companion-changes-file-name record))))
               ((not (gemini-companion-text-attributes

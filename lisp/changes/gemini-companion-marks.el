@@ -165,8 +165,16 @@ If WATCHED is non-nil, mark them again after edits."
   (when (and (local-variable-p 'gemini-companion-marks-here)
              (not gemini-companion-marks--edited))
     (setq gemini-companion-marks--edited t)
-    (run-with-idle-timer 0.2 nil #'gemini-companion-changes-update-buffer
+    (run-with-idle-timer 0.2 nil #'gemini-companion-marks--update
                          (current-buffer))))
+
+(defun gemini-companion-marks--update (buffer)
+  "Update the changes of BUFFER, which was edited and may have been killed.
+If they are as they were, no marks are drawn."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (kill-local-variable 'gemini-companion-marks--edited))
+    (gemini-companion-changes-update-buffer buffer)))
 
 (defun gemini-companion-marks--edited (start end _length)
   "Compute the changes of the current buffer again when Emacs is idle.
@@ -184,6 +192,7 @@ marked lines."
                                           (+ 2 (line-end-position)))))))
     (gemini-companion-marks--update-soon)))
 (put 'gemini-companion-marks--edited 'permanent-local-hook t)
+(put 'gemini-companion-walk-context-menu 'permanent-local-hook t)
 
 ;;;; Margins
 
@@ -245,7 +254,7 @@ A file may be visited without hooks."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'marks)))
   "Remove all marks, and stop marking changes."
-  (cancel-function-timers #'gemini-companion-changes-update-buffer)
+  (cancel-function-timers #'gemini-companion-marks--update)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when (local-variable-p 'gemini-companion-marks-here)

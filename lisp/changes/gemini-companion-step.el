@@ -244,11 +244,12 @@ the reason, a sentence."
   (when-let* ((problem (gemini-companion-step-problem step)))
     (user-error "%s" problem))
   (let ((done (or done #'ignore)))
-    (pcase (gemini-companion-step-kind step)
-      ('kept (gemini-companion-step--keep step done))
-      ('excluded (gemini-companion-step--exclude step done))
-      ('unmarked (gemini-companion-step--unmark step done))
-      (_ (gemini-companion-step--change step done)))))
+    (gemini-companion-changes-at-once
+      (pcase (gemini-companion-step-kind step)
+        ('kept (gemini-companion-step--keep step done))
+        ('excluded (gemini-companion-step--exclude step done))
+        ('unmarked (gemini-companion-step--unmark step done))
+        (_ (gemini-companion-step--change step done))))))
 
 (defun gemini-companion-step--change (step done)
   "Change the file of STEP.
@@ -346,7 +347,8 @@ nil and the reason.  What is decided then belongs to the decision made now."
        (let ((gemini-companion-step-decided-functions functions))
          (if problem
              (funcall done problem nil)
-           (funcall end)))))))
+           (gemini-companion-changes-at-once
+             (funcall end))))))))
 
 ;;;; Buffers
 

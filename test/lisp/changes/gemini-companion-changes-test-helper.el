@@ -72,6 +72,26 @@ Return the last message."
                 messages)
               "\n" t))))
 
+(defun gemini-companion-test-counts (function)
+  "Call FUNCTION, and return how often changes were computed, told and marked.
+The value is a list of three numbers."
+  (let* ((counts (list 0 0 0))
+         (tell (lambda (&rest _) (cl-incf (nth 1 counts))))
+         (counted (lambda (index function)
+                    (lambda (&rest arguments)
+                      (cl-incf (nth index counts))
+                      (apply function arguments)))))
+    (cl-letf (((symbol-function 'gemini-companion-record-changes)
+               (funcall counted 0 (symbol-function 'gemini-companion-record-changes)))
+              ((symbol-function 'gemini-companion-marks--draw-here)
+               (funcall counted 2 (symbol-function 'gemini-companion-marks--draw-here))))
+      (add-hook 'gemini-companion-changes-functions tell)
+      (unwind-protect
+          (progn (funcall function)
+                 (ert-run-idle-timers))
+        (remove-hook 'gemini-companion-changes-functions tell)))
+    counts))
+
 (defconst gemini-companion-test-lines "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
 
 (defmacro gemini-companion-test-in-changed (text &rest body)

@@ -61,6 +61,20 @@
     (save-buffer)
     (should (equal '(1 4 8) (gemini-companion-test-marked "a")))))
 
+(ert-deftest gemini-companion-marks-follow-edits-after-a-save-that-changes-none ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (should (equal '(1 9) (gemini-companion-test-marked "a")))
+    ;; The changes are up to date before the marks hear of the save.
+    (add-hook 'after-save-hook #'gemini-companion-changes-update-buffer -100 t)
+    (goto-char (point-max))
+    (insert "mine\n")
+    (save-buffer)
+    (should (equal '(1 9) (gemini-companion-test-marked "a")))
+    (goto-char (point-min))
+    (delete-char 3)
+    (insert "1")
+    (should (equal '(9) (gemini-companion-test-marked "a")))))
+
 (ert-deftest gemini-companion-marks-have-a-margin-without-a-fringe-and-leave-others ()
   (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
     (find-file "a")

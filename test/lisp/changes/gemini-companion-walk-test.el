@@ -124,6 +124,32 @@
     (should (equal "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n" (buffer-string)))
     (should-not (buffer-modified-p))))
 
+;; What has not changed is not compared, nor drawn again.
+(ert-deftest gemini-companion-walk-computes-and-draws-once-per-key ()
+  (gemini-companion-test-with-changes
+      `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
+    (find-file "a")
+    (buffer-enable-undo)
+    (cl-flet ((counts (key)
+                (gemini-companion-test-counts
+                 (lambda () (gemini-companion-test-walk key)))))
+      (should (equal '(1 1 1)
+                     (gemini-companion-test-counts
+                      (lambda ()
+                        (gemini-companion-test-writes
+                         "a" "one\n2\nthree\n4\nfive\n6\nseven\n8\nnine\n" session)))))
+      (gemini-companion-test-writes "b" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+      (gemini-companion-test-walk #'gemini-companion-next-change)
+      (pcase-dolist (`(,key ,count)
+                     '(("n" 0) ("p" 0) ("u" 1) ("k" 1)
+                       (gemini-companion-restore-change 1)
+                       (gemini-companion-restore-change 1)
+                       ("n" 0)
+                       ;; Once for each file.
+                       ("U" 2)))
+        (ert-info ((format "%s" key))
+          (should (equal (make-list 3 count) (counts key))))))))
+
 (ert-deftest gemini-companion-walk-keeps-and-undoes-a-turn-with-a-prefix ()
   (gemini-companion-test-with-changes
       `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
@@ -397,6 +423,7 @@
 (ert-deftest gemini-companion-walk-is-in-the-context-menu-of-a-change ()
   (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n6\n7\n8\n9\n"
     (should (equal '(3) (gemini-companion-test-marked "a")))
+    (normal-mode)
     (pcase-dolist (`(,line . ,labels)
                    '((1)
                      (3 "Undo this change" "Keep this change" "Show what was before")))

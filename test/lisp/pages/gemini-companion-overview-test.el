@@ -51,6 +51,18 @@
 
 ;;;; What is displayed
 
+;; A file that nobody visits is marked once it is visited, before it is changed.
+(ert-deftest gemini-companion-overview-computes-once-per-key ()
+  (gemini-companion-overview-test-with-turn
+    (find-file-noselect "a")
+    (pcase-dolist (`(,key ,count) '(("n" 0) ("g" 0) ("u" 1) ("C-/" 1) ("k" 1)))
+      (ert-info (key)
+        (gemini-companion-overview-test-go-to "nine")
+        (should (equal (make-list 2 count)
+                       (seq-take (gemini-companion-test-counts
+                                  (lambda () (gemini-companion-overview-test-keys key)))
+                                 2)))))))
+
 (ert-deftest gemini-companion-overview-has-each-thing-once-and-counts-that-add-up ()
   (gemini-companion-overview-test-with
       `(("a" ,gemini-companion-test-lines) ("b" "B\n") ("c" "1\n2\n"))
