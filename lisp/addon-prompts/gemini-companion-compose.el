@@ -96,7 +96,7 @@ Create DIRECTORY if necessary, readable only by the user."
                                          gemini-companion-install-directory))))
     (with-file-modes #o700
       (make-directory directory t))
-    (expand-file-name name directory)))
+    (gemini-companion-names-below directory name)))
 
 (defun gemini-companion-compose--buffer (directory)
   "Return the buffer of the draft for DIRECTORY, with its saved text.
@@ -248,7 +248,7 @@ They are cached in the buffer of the draft."
 Insert what `gemini-companion-send' sends for the file.  STATUS is as for
 `:exit-function' of `completion-extra-properties'."
   (let ((session (gemini-companion-compose--target))
-        (file (expand-file-name text (file-truename default-directory)))
+        (file (gemini-companion-names-below (file-truename default-directory) text))
         (start (- (point) (length text) 1)))
     (when (and (eq status 'finished)
                (not (gemini-companion-prompt-reference

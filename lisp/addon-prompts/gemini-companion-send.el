@@ -23,6 +23,7 @@
 (require 'dnd)
 (require 'flymake)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-names)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
@@ -154,14 +155,18 @@ It visits that file, or has text of that hidden file."
 
 (defun gemini-companion-send--words (command)
   "Return the words of the shell COMMAND, any of which may be a file, or nil."
-  (mapcar (lambda (word)
-            (let ((file (expand-file-name word)))
-              ;; No file of a host that is not connected is shared.
-              (or (gemini-companion-names-copy file) (file-local-name file))))
-          ;; A quoted word may be a command with file names.  In Git, a colon
-          ;; precedes the name of a file; a word with a colon could make Tramp
-          ;; connect.
-          (split-string (or command "") "[][ \t\n\"'`(){}<>;|&=:]+" t)))
+  (seq-mapcat
+   (lambda (word)
+     (mapcar (lambda (file)
+               ;; No file of a host that is not connected is shared.
+               (or (gemini-companion-names-copy file) (file-local-name file)))
+             ;; The word may have been quoted.
+             (seq-uniq (list (expand-file-name word)
+                             (gemini-companion-names-in default-directory word)))))
+   ;; A quoted word may be a command with file names.  In Git, a colon
+   ;; precedes the name of a file; a word with a colon could make Tramp
+   ;; connect.
+   (split-string (or command "") "[][ \t\n\"'`(){}<>;|&=:]+" t)))
 
 ;;;; Lists of files and hits
 
@@ -281,8 +286,10 @@ a colon may look like a line, unless that FILE must not be shared."
   (when-let* ((message (gemini-companion-send--property 'compilation-message))
               ;; A line of Make about a directory has no location.
               (location (compilation--message->loc message)))
-    (list (apply #'expand-file-name
-                 (car (compilation--loc->file-struct location)))
+    (list (pcase-let ((`(,name ,directory)
+                       (car (compilation--loc->file-struct location))))
+            (gemini-companion-names-in (expand-file-name (or directory ""))
+                                       name))
           (compilation--loc->line location))))
 
 (defun gemini-companion-send--text-location (text)
@@ -290,7 +297,7 @@ a colon may look like a line, unless that FILE must not be shared."
 Emacs does not know the formats of all compilers."
   (when (and (gemini-companion-send--compilation-p)
              (string-match "\\([^][ \t\"'(){}<>:]+\\)[:(]\\([0-9]+\\)" text))
-    (list (expand-file-name (match-string 1 text))
+    (list (gemini-companion-names-in default-directory (match-string 1 text))
           (string-to-number (match-string 2 text)))))
 
 (defun gemini-companion-send--at (position text &optional buffer)
@@ -358,20 +365,22 @@ diff gives a buffer without a file means the sources of its text."
                             (list bare name)
                           (list name bare))))
              (mapcan (lambda (directory)
-                       (mapcar (lambda (name) (expand-file-name name directory))
+                       (mapcar (apply-partially #'gemini-companion-names-in directory)
                                names))
-                     (list (vc-root-dir) default-directory)))))))
+                     (list (or (vc-root-dir) default-directory)
+                           default-directory)))))))
 
 (defun gemini-companion-send--magit ()
   "Return the hunk at point, with the name of its file."
   (let* ((section (magit-current-section))
          (parent (gemini-companion-send--slot section 'parent)))
     (gemini-companion-send--hunk
-     (delq nil
-           (list (magit-file-at-point)
-                 ;; A file that was renamed or copied has a source.
-                 (or (gemini-companion-send--slot section 'source)
-                     (gemini-companion-send--slot parent 'source))))
+     (mapcar (apply-partially #'gemini-companion-names-below default-directory)
+             (delq nil
+                   (list (magit-file-at-point)
+                         ;; A file that was renamed or copied has a source.
+                         (or (gemini-companion-send--slot section 'source)
+                             (gemini-companion-send--slot parent 'source)))))
      (gemini-companion-send--slot section 'start)
      (gemini-companion-send--slot section 'end))))
 
@@ -384,8 +393,7 @@ SLOT is a variable, since the compiler warns of unknown slot names."
   "Return the hunk of FILES from START to END.
 It names a file that is hidden, or else one that exists."
   (let ((text (string-trim (buffer-substring-no-properties start end)
-                           "\n+" "\n+"))
-        (files (mapcar #'expand-file-name files)))
+                           "\n+" "\n+")))
     (list (list (or (gemini-companion-send--hidden files (current-buffer))
                     (seq-find #'file-exists-p files)
                     (car files)

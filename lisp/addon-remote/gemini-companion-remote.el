@@ -372,7 +372,8 @@ They are about its version, and the settings that it needs to connect."
                (`(,project ,user) (gemini-companion-client-settings-names client))
                (files
                 `(,@(and project
-                         (mapcar (apply-partially #'expand-file-name project)
+                         (mapcar (lambda (root)
+                                   (gemini-companion-names-below root project))
                                  (gemini-companion-names-roots name)))
                   ,@(and user
                          (list (gemini-companion-names-copy

@@ -19,6 +19,7 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-log)
+(require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
@@ -186,7 +187,7 @@ If MANY is non-nil, its contents were not sent.  Return nil if it is recorded,
 or is the user's; `lost' if it cannot be; or else a
 `gemini-companion-unmarked-file'."
   (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes ,old ,new] change)
-               (file (expand-file-name name (plist-get facts :root)))
+               (file (gemini-companion-names-below (plist-get facts :root) name))
                (true-name (gemini-companion-text-true-name file))
                (before (gemini-companion-shell--content before))
                (after (gemini-companion-shell--content after))
@@ -209,7 +210,7 @@ or is the user's; `lost' if it cannot be; or else a
          :modes (logand (if (= old-modes #o100755) #o777 #o666) (default-file-modes))
          :made (mapcar (lambda (name)
                          (gemini-companion-text-true-name
-                          (expand-file-name name (plist-get facts :root))))
+                          (gemini-companion-names-below (plist-get facts :root) name)))
                        (plist-get facts :made))))
       (unless (or (= old-modes new-modes) (memq 0 (list old-modes new-modes)))
         (gemini-companion-unmarked-file name nil nil old-modes new-modes))))))
@@ -229,7 +230,8 @@ FACTS are those of `gemini-companion-shell-wrote'."
   (let ((names (make-hash-table :test 'equal)))
     (seq-doseq (change changes)
       (puthash (gemini-companion-text-true-name
-                (expand-file-name (aref change 0) (plist-get facts :root)))
+                (gemini-companion-names-below (plist-get facts :root)
+                                              (aref change 0)))
                t names))
     (cl-loop for buffer in (buffer-list)
              for file = (buffer-local-value 'buffer-file-truename buffer)

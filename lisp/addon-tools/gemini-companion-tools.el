@@ -29,6 +29,7 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-inquiry)
 (require 'gemini-companion-lookup)
+(require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-permission)
 (require 'gemini-companion-plan)
@@ -374,7 +375,8 @@ file is not written, since Python would compile it again."
                              gemini-companion-server-directory))))
                    '("common.py" "bridge.py"))))
     (gemini-companion-text-write-changed
-     (expand-file-name name (gemini-companion-install-extension-directory))
+     (gemini-companion-names-below (gemini-companion-install-extension-directory)
+                                   name)
      (if (stringp content) content (json-encode content)))))
 
 ;;;; Links
@@ -420,7 +422,7 @@ failures, a list of strings, such as: Copilot CLI: Permission denied, FILE"
 
 (defun gemini-companion-tools--file (client name)
   "Return the absolute name of the file NAME in the directory of CLIENT."
-  (expand-file-name name (gemini-companion-client-home client)))
+  (gemini-companion-names-below (gemini-companion-client-home client) name))
 
 (defun gemini-companion-tools--policy (client)
   "Return (FILE . TEXT) of the policies for CLIENT, or nil if it has none.

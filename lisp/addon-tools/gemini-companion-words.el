@@ -15,6 +15,8 @@
 ;;; Code:
 
 (require 'gemini-companion-code)
+(require 'gemini-companion-names)
+(require 'gemini-companion-names)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -45,9 +47,7 @@ buffer counts also if only the buffer has WORD."
              :buffer (generate-new-buffer " *gemini-companion-words*" t)
              :command (gemini-companion-words--command word)
              :noquery t :connection-type 'pipe
-             :coding (cons (or file-name-coding-system
-                               default-file-name-coding-system 'utf-8-unix)
-                           'utf-8-unix)
+             :coding '(no-conversion . utf-8-unix)
              :sentinel
              (lambda (process _event)
                (unless (process-live-p process)
@@ -101,9 +101,10 @@ They are relative to `default-directory', each with a null byte at its end."
                (string-search "\n" output))
            'unknown)
           (t (mapcar (lambda (name)
-                       (expand-file-name
-                        name (buffer-local-value 'default-directory
-                                                 (process-buffer process))))
+                       (gemini-companion-names-below
+                        (buffer-local-value 'default-directory
+                                            (process-buffer process))
+                        name))
                      (seq-take (split-string output "\0" t)
                                gemini-companion-words--most-files))))))
 

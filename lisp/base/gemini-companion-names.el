@@ -29,6 +29,30 @@
   "Hook run after a host was connected, was disconnected, or has changed.
 The local names of its files, and whether they are shared, may have changed.")
 
+;;;; Names from other programs
+
+(defun gemini-companion-names-below (directory name)
+  "Return the absolute name of the file NAME in DIRECTORY.
+NAME is relative to DIRECTORY; it may come from Git, a CLI or a file.  It is a
+string of bytes, or of characters, which are in UTF-8 on the disk.
+
+Use this instead of `expand-file-name', for which some names have a meaning: a
+project may have a directory of the name \"~\"."
+  (let ((coding (coding-system-change-eol-conversion
+                 (or file-name-coding-system default-file-name-coding-system 'utf-8)
+                 'unix)))
+    ;; An absolute name has no meaning but its own.
+    (expand-file-name
+     (concat (file-name-as-directory directory)
+             (decode-coding-string (gemini-companion-text-utf-8 name) coding)))))
+
+(defun gemini-companion-names-in (directory name)
+  "Return the absolute name of the file NAME, as a program in DIRECTORY names it.
+NAME may be absolute; otherwise, see `gemini-companion-names-below'."
+  (if (and (file-name-absolute-p name) (not (string-prefix-p "~" name)))
+      (expand-file-name name)
+    (gemini-companion-names-below directory name)))
+
 ;;;; Files on other hosts
 
 (cl-defgeneric gemini-companion-names-copy (_file)

@@ -22,6 +22,7 @@
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-log)
+(require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
@@ -105,11 +106,7 @@ files.  What is no plain commit, such as an amended one, is ignored."
   "Read the files of COMMIT with NAMES that have changes left.
 DIRECTORY is the root of the work tree; NAMES are relative to it, in bytes."
   (let ((records (cl-loop for name in names
-                          for file = (expand-file-name
-                                      (decode-coding-string
-                                       name (or file-name-coding-system
-                                                default-file-name-coding-system))
-                                      directory)
+                          for file = (gemini-companion-names-below directory name)
                           for record = (gemini-companion-changes-of-file
                                         (gemini-companion-text-true-name file))
                           when (and record (gemini-companion-changes-file-known record))

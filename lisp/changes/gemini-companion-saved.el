@@ -113,10 +113,11 @@ restored.  STATE differs, by `equal', once there are other data."
 
 (defun gemini-companion-saved--file (root)
   "Return the file for ROOT, such as \"shop-0a1b2c3d4e.eld\"."
-  (expand-file-name (format "%s-%.10s.eld"
-                            (file-name-nondirectory (directory-file-name root))
-                            (sha1 root))
-                    (gemini-companion-saved--directory)))
+  (gemini-companion-names-below
+   (gemini-companion-saved--directory)
+   (format "%s-%.10s.eld"
+           (file-name-nondirectory (directory-file-name root))
+           (sha1 root))))
 
 (defun gemini-companion-saved--lock (root)
   "Lock the file of ROOT; return nil if another Emacs has locked it.

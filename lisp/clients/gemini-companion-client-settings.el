@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'gemini-companion-client)
+(require 'gemini-companion-names)
 (require 'gemini-companion-text)
 (require 'json)
 
@@ -30,7 +31,7 @@ They are the files of the system, of the project and of the user."
                  (locate-dominating-file directory name))))
     (delq nil (list (gemini-companion-client-file
                      (gemini-companion-client-system-settings client))
-                    (and root (expand-file-name name root))
+                    (and root (gemini-companion-names-below root name))
                     (gemini-companion-client-user-file client)))))
 
 (defun gemini-companion-client-settings--read (file &optional plain)

@@ -192,7 +192,8 @@ Signal a `user-error' or `file-error' if that is impossible."
   (pcase-let* (((cl-struct gemini-companion-unmarked-file
                            name before after old-modes new-modes)
                 file)
-               (path (expand-file-name name (gemini-companion-unmarked-root unmarked)))
+               (path (gemini-companion-names-below
+                      (gemini-companion-unmarked-root unmarked) name))
                (`(,from ,from-modes ,to ,to-modes)
                 (if undone
                     (list after new-modes before old-modes)
@@ -296,8 +297,8 @@ of the one after it."
                     "\0" t)))
         ;; The deepest ones first.
         (dolist (name (seq-sort-by #'length #'> (seq-difference names there)))
-          (let ((directory (expand-file-name
-                            name (gemini-companion-unmarked-root unmarked))))
+          (let ((directory (gemini-companion-names-below
+                            (gemini-companion-unmarked-root unmarked) name)))
             (when (and (file-directory-p directory)
                        (directory-empty-p directory))
               (ignore-error file-error

@@ -572,8 +572,9 @@ omitted."
   "Return the true names of the files of EDIT, a list."
   (if-let* ((unmarked (gemini-companion-edit-unmarked edit)))
       (mapcar (lambda (file)
-                (expand-file-name (gemini-companion-unmarked-file-name file)
-                                  (gemini-companion-unmarked-root unmarked)))
+                (gemini-companion-names-below
+                 (gemini-companion-unmarked-root unmarked)
+                 (gemini-companion-unmarked-file-name file)))
               (gemini-companion-unmarked-files unmarked))
     (list (gemini-companion-edit-true-name edit))))
 

@@ -21,6 +21,7 @@
 
 (require 'gemini-companion-cache)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-names)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -85,7 +86,7 @@ The rules of the innermost file come first."
   (gemini-companion-cache-get
    (list 'ignored name directory)
    (lambda ()
-     (let ((file (expand-file-name name directory))
+     (let ((file (gemini-companion-names-below directory name))
            (outside (file-name-directory (directory-file-name directory))))
        (gemini-companion-cache-note-time file)
        (append (when (file-regular-p file)

@@ -89,7 +89,7 @@ REPOSITORY is the directory .git that all worktrees of a Git repository share."
            (insert-file-contents git)
            (when (looking-at "gitdir: \\(.+\\)/worktrees/[^/\n]+$")
              (cons (expand-file-name worktree)
-                   (expand-file-name (match-string 1) worktree)))))))))
+                   (gemini-companion-names-in worktree (match-string 1))))))))))
 
 (defun gemini-companion-label-file (file &optional session plain)
   "Return the name of FILE for the user.

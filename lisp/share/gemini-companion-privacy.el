@@ -245,7 +245,7 @@ Do so only if their file mentions sharing.  Emacs ignores a malformed file; the
 error hides all files below DIRECTORY.  Record the times of these files, on
 which cached values depend."
   (dolist (name gemini-companion-names-dir-locals)
-    (let ((file (expand-file-name name directory)))
+    (let ((file (gemini-companion-names-below directory name)))
       (gemini-companion-cache-note-time file)
       (when (file-regular-p file)
         (let ((text (gemini-companion-text-read file)))

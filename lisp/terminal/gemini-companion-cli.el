@@ -502,13 +502,13 @@ The CLIs find it as os.tmpdir() of Node.js does."
          (values (mapcar #'getenv variables))
          (value (seq-find (lambda (value) (not (member value '(nil ""))))
                           (append values '("/tmp")))))
-    (directory-file-name (expand-file-name value directory))))
+    (directory-file-name (gemini-companion-names-in directory value))))
 
 (defun gemini-companion-cli--search-directory (client temporary)
   "Return the directory of discovery files for CLIENT.
 It is in TEMPORARY, a temporary directory."
-  (expand-file-name (gemini-companion-client-temporary-directory client)
-                    temporary))
+  (gemini-companion-names-below
+   temporary (gemini-companion-client-temporary-directory client)))
 
 (defun gemini-companion-cli--update-discovery (&optional then)
   "Call the server to write the discovery files for all CLIs in this Emacs.

@@ -16,6 +16,7 @@
 (require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-log)
+(require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -40,15 +41,15 @@ to nil.  The same command installs the extension again."
 
 (defun gemini-companion-extension--directory (client)
   "Return the directory of the extension of CLIENT, an absolute name."
-  (expand-file-name (car (gemini-companion-client-extension client))
-                    (gemini-companion-client-home client)))
+  (gemini-companion-names-below (gemini-companion-client-home client)
+                                (car (gemini-companion-client-extension client))))
 
 (defun gemini-companion-extension--files (client)
   "Return the files of the extension of CLIENT, an alist of (FILE . TEXT).
 FILE is an absolute name, and TEXT the contents in this version of the package."
   (mapcar (pcase-lambda (`(,name . ,source))
-            (cons (expand-file-name name (gemini-companion-extension--directory
-                                          client))
+            (cons (gemini-companion-names-below
+                   (gemini-companion-extension--directory client) name)
                   (gemini-companion-text-read
                    (expand-file-name
                     (concat "python/gemini_companion_epc/extensions/" source)

@@ -91,11 +91,13 @@ it; a space in the name has a backslash."
 NAME is relative to DIRECTORY, the directory of the CLI, or absolute on its
 host."
   (let* ((host (file-remote-p directory))
-         (file (expand-file-name (if (and host (file-name-absolute-p name))
-                                     (concat host name)
-                                   name)
-                                 directory)))
-    (and (file-regular-p file)
+         (file (cond ((and host (string-prefix-p "/" name)) (concat host name))
+                     ((gemini-companion-names-in directory name)))))
+    ;; A CLI may abbreviate the name of a file.
+    (when (and (null host) (string-prefix-p "~/" name) (not (file-exists-p file)))
+      (setq file (expand-file-name name)))
+    (and (equal host (ignore-errors (file-remote-p file)))
+         (file-regular-p file)
          (let ((true-name (file-truename file)))
            (or (string-prefix-p (file-name-as-directory (file-truename directory))
                                 true-name)

@@ -371,6 +371,45 @@ def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
     has(mine, b"user\nmine\n")
 
 
+def test_names_of_the_shell_are_those_of_files_in_the_project(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    repository(world)
+    home = {"notes.txt": "password\n", "image": "\0mine", "gone/in.txt": "mine\n"}
+    for name, text in home.items():
+        file = world.home / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    command = (
+        "mkdir -p '~/gone'; echo x >'~/notes.txt'; printf '\\0' >'~/image'; "
+        "echo x >'~/gone/in.txt'; echo x >'$HOME'"
+    )
+    cli.is_free(shell_of_gemini(command))
+    emacs.holds("(= 4 (length (gemini-companion-edits)))")
+    assert (world.project / "~" / "notes.txt").read_text() == "x\n"
+    emacs.command("gemini-companion-turn-page")
+    emacs.holds("""(get-buffer-window "*gemini*")""")
+    emacs.wait_for("~/notes.txt")
+    emacs.eval(TURN_ROW)
+    emacs.keys("C-u", "u")
+    emacs.wait_for("as a whole")
+    emacs.keys("y")
+    emacs.wait_for("Undid 4 edits")
+    assert {"~", "$HOME"}.isdisjoint(os.listdir(world.project))
+    for name, text in home.items():
+        assert (world.home / name).read_text() == text
+    cli.is_free()
+    emacs.keys("C-/")
+    emacs.wait_for("Taken back")
+    has(world.project / "~" / "image", b"\0")
+    has(world.project / "~" / "notes.txt", b"x\n")
+    cli.is_free()
+    for name, text in home.items():
+        assert (world.home / name).read_text() == text
+    requests = json.dumps(cli.model.requests)
+    assert "The user has undone" in requests
+    assert "password" not in requests
+
+
 SCRIPT = r"""
 mkdir -p made/deep
 echo new >made/deep/new.txt

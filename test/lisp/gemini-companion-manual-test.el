@@ -933,6 +933,41 @@ They are named for the user."
                                    gemini-companion-content-reported))))))
      files)))
 
+(defun gemini-companion-manual-test-expansions (form)
+  "Return the names in FORM that are expanded in a directory, unless constants."
+  (pcase form
+    (`(expand-file-name ,name ,_)
+     (pcase name
+       ((or (pred stringp)
+            `(if ,_ ,(pred stringp) ,(pred stringp))
+            `(,(or 'concat 'format) ,(rx bos (not (any "~%"))) . ,_))
+        nil)
+       (_ (list name))))
+    ;; With a list of names, it has no directory.
+    (`(mapcar #'expand-file-name . ,rest)
+     (gemini-companion-manual-test-expansions rest))
+    (`(function expand-file-name) (list form))
+    (`(,head . ,tail)
+     (append (gemini-companion-manual-test-expansions head)
+             (gemini-companion-manual-test-expansions tail)))))
+
+(ert-deftest gemini-companion-names-of-other-programs-are-not-expanded ()
+  :tags '(pure)
+  (should (equal '(name (function expand-file-name) (format "%s.el" x))
+                 (gemini-companion-manual-test-expansions
+                  '(progn (expand-file-name name directory)
+                          (expand-file-name "a" directory)
+                          (expand-file-name (concat "a" x) directory)
+                          (mapcar #'expand-file-name names)
+                          (apply #'expand-file-name names)
+                          (expand-file-name (format "%s.el" x) directory)))))
+  (gemini-companion-manual-test-in-each-file file
+    (ert-info ((format "%s: use `gemini-companion-names-below'" file))
+      (ignore-error end-of-file
+        (while t
+          (should-not (gemini-companion-manual-test-expansions
+                       (read (current-buffer)))))))))
+
 (ert-deftest gemini-companion-no-file-follows-two-streams-for-the-same-thing ()
   :tags '(pure)
   (let ((several nil))

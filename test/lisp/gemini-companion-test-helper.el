@@ -309,7 +309,8 @@ That includes the timers whose function is one of Emacs."
 (defun gemini-companion-test-write (file text)
   "Write TEXT to FILE as another program does, to the byte.
 Make its directory if there is none."
-  (let ((file (expand-file-name file))
+  (let ((file (expand-file-name
+               (if (string-prefix-p "~" file) (concat default-directory file) file)))
         (file-name-handler-alist nil)
         (coding-system-for-write (if (multibyte-string-p text)
                                      'utf-8-unix

@@ -537,6 +537,7 @@ The user agrees to each question."
 (ert-deftest gemini-companion-send-sends-a-hunk-of-magit-unless-its-file-is-hidden ()
   (gemini-companion-send-test-with-secret
     (pcase-dolist (`(,file ,source ,sent) '(("b.txt" nil t) (".env" nil nil)
+                                            ("~/keys/k" nil nil)
                                             ;; It was renamed.
                                             ("b.txt" ".env" nil)))
       (ert-info ((format "%s %s" file source))
@@ -545,7 +546,6 @@ The user agrees to each question."
             (insert "Unstaged changes (1)\nmodified   " file "\n")
             (let ((start (point)))
               (insert "@@ -1,2 +1,2 @@\n-KEY=hush\n+KEY=x\n E=2\n")
-              (setq default-directory (file-name-directory (expand-file-name file)))
               (gemini-companion-send-test-magit-mode)
               (goto-char start)
               (cl-letf* ((section (gemini-companion-send-test-section
@@ -571,7 +571,8 @@ The user agrees to each question."
                  "Index: %s\n=====\n--- c\t(revision 1)\n+++ c\t(working copy)"
                  ,(concat "--- " default-directory "%s\n+++ /dev/null")))
         (pcase-dolist (`(,name . ,sent)
-                       '((".env" . nil) ("keys/k" . nil) ("b.txt" . t)))
+                       '((".env" . nil) ("keys/k" . nil) ("~/keys/k" . nil)
+                                        ("b.txt" . t)))
           (ert-info ((concat name " " header))
             (should
              (eq sent

@@ -211,6 +211,34 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
                      ("1 file, modes of 2 files, 1 link, 1 large file" . "make"))
                    (gemini-companion-shell-test-edits)))))
 
+(ert-deftest gemini-companion-shell-names-are-those-of-files-in-the-project ()
+  (gemini-companion-test-with-edits '(("~/f" "2\n") ("$HOME" "2\n") ("~/g" "\0"))
+    (gemini-companion-shell-test-wrote
+     session (list (gemini-companion-shell-test-change "~/f" nil "2\n")
+                   (gemini-companion-shell-test-change "$HOME" "1\n" "2\n")
+                   (gemini-companion-shell-test-change "~/g" nil "\0"))
+     :made '("~"))
+    (should (equal '("$HOME" "~/f")
+                   (sort (mapcar (lambda (edit)
+                                   (string-remove-prefix
+                                    default-directory
+                                    (gemini-companion-edit-true-name edit)))
+                                 (seq-remove #'gemini-companion-edit-unmarked
+                                             (gemini-companion-edits)))
+                         #'string<)))
+    (should (equal (list (concat default-directory "~/"))
+                   (gemini-companion-edit-missing-directories
+                    (cl-find "/f" (gemini-companion-edits) :test #'string-suffix-p
+                             :key #'gemini-companion-edit-true-name))))
+    ;; Their buffers follow.
+    (let ((root default-directory))
+      (find-file (concat root "~/f"))
+      (gemini-companion-text-write buffer-file-name "3\n")
+      (let ((default-directory root))
+        (gemini-companion-shell-test-wrote
+         session (list (gemini-companion-shell-test-change "~/f" "2\n" "3\n"))))
+      (should (equal "3\n" (buffer-string))))))
+
 (ert-deftest gemini-companion-shell-what-is-not-recorded-is-said ()
   (cl-flet ((said (&rest facts)
               (gemini-companion-shell--unrecorded

@@ -41,6 +41,12 @@ The value is sorted, or `unknown'."
       (let ((exec-path nil))
         (should (eq 'unknown (gemini-companion-words-test-found "one")))))))
 
+(ert-deftest gemini-companion-words-are-found-in-a-directory-with-the-name-of-home ()
+  (skip-unless (executable-find "git"))
+  (gemini-companion-test-with-directory '(("~/a.py" "one = 1\n"))
+    (let ((gemini-companion-words--seconds 3600))
+      (should (equal '("~/a.py") (gemini-companion-words-test-found "one"))))))
+
 (ert-deftest gemini-companion-words-are-found-in-unsaved-buffers ()
   (skip-unless (executable-find "git"))
   (gemini-companion-test-with-directory '(("a.py" "one = 1\n") ("b.py" "two = 1\n")

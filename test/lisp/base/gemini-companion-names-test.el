@@ -68,4 +68,25 @@
         (kill-buffer)
         (delete-directory directory t)))))
 
+(ert-deftest gemini-companion-names-of-other-programs-mean-only-themselves ()
+  (should (equal "/p/a/b" (gemini-companion-names-below "/p" "a/b")))
+  (dolist (name '("~" "~/.bashrc" "~root/x" "$HOME/x" "${HOME}" "a/~/x" ":x" "a:/x"
+                  "ssh:h:/x" "a\nb" "a\r\nb" "#x#" "%s" "\\" "é"))
+    (ert-info ((format "%S" name))
+      (dolist (directory '("/p" "/p/" "/~" "/$HOME/"))
+        (let ((file (concat (file-name-as-directory directory) name)))
+          (should (equal file (gemini-companion-names-below directory name)))
+          (should (equal file (gemini-companion-names-in directory name)))
+          (should (equal file (gemini-companion-names-below
+                               directory (encode-coding-string name 'utf-8))))))
+      (should (equal (concat (expand-file-name "~/p/") name)
+                     (gemini-companion-names-below "~/p" name)))))
+  ;; Bytes that are no UTF-8.
+  (should (equal (concat "/p/a" (string #x3fffff))
+                 (gemini-companion-names-below "/p" "a\xff")))
+  (let ((file-name-coding-system 'latin-1))
+    (should (equal "/p/Ã©" (gemini-companion-names-below "/p" "é"))))
+  (should (equal "/q/x" (gemini-companion-names-in "/p" "/q/x")))
+  (should (equal "/q/x" (gemini-companion-names-in "/p" "../q/x"))))
+
 ;;; gemini-companion-names-test.el ends here

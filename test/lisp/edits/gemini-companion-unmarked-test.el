@@ -120,6 +120,24 @@
         (set-buffer-modified-p nil)
         (kill-buffer)))))
 
+(ert-deftest gemini-companion-unmarked-writes-nothing-outside-of-its-root ()
+  (gemini-companion-test-with-directory '(("home/f" "mine") ("tree/a" ""))
+    (let ((process-environment (cons (concat "HOME=" (expand-file-name "home"))
+                                     process-environment)))
+      (make-directory "home/dir")
+      (gemini-companion-unmarked-test-git "init" "-q")
+      (let ((before (gemini-companion-unmarked-test-snapshot)))
+        (make-directory (concat default-directory "tree/~/dir") t)
+        (dolist (name '("tree/~/f" "tree/~/dir/g" "tree/$HOME"))
+          (gemini-companion-text-write (concat default-directory name) "mine"))
+        (let ((unmarked (gemini-companion-unmarked-test-between
+                         before (gemini-companion-unmarked-test-snapshot))))
+          (should (equal '(3 nil) (gemini-companion-unmarked-set-undone unmarked t)))
+          (should (equal '("a") (directory-files "tree" nil "[^.]")))
+          (should (equal '("dir" "f") (directory-files "home" nil "[^.]")))
+          (should (equal '(3 nil) (gemini-companion-unmarked-set-undone unmarked nil)))
+          (should (equal '("$HOME" "a" "~") (directory-files "tree" nil "[^.]"))))))))
+
 (ert-deftest gemini-companion-unmarked-buffers-follow ()
   (gemini-companion-unmarked-test-with
     (let ((text (find-file-noselect "tree/text"))

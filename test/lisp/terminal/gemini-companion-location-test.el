@@ -14,7 +14,8 @@ It is current, displayed, and has the keys of a terminal."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory
        '(("app/bill.py" "1\n22\n333\n4444\n") ("app/[id]/page.ts" "a\nb\n")
-         ("a b.txt" "") ("Makefile" "all:\n") ("@scope/x.js" "1\n"))
+         ("a b.txt" "") ("Makefile" "all:\n") ("@scope/x.js" "1\n")
+         ("~/x.py" "1\n"))
      (save-window-excursion
        (delete-other-windows)
        (with-temp-buffer
@@ -54,6 +55,7 @@ The marks are removed first."
            ("│ ✔ Edit ^app/bill.py: 1 => 2 │" ("app/bill.py" nil nil))
            ("^@scope/x.js:1 ./ap^p/bill.py:1"
             ("@scope/x.js" 1 nil) ("app/bill.py" 1 nil))
+           ("^~/x.py:1" ("~/x.py" 1 nil))
            ;; Words and other files are none, nor is a directory.
            ("^Makefile ^Makefile:1 ^app/ ^/etc/passwd:1 ^../x.py:2 ^http://a/b.py:1"
             nil ("Makefile" 1 nil) nil nil nil nil)
