@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .config import Config
 from .emacs import Emacs
+from .types import EmacsError, Facts
 
 if TYPE_CHECKING:
     from .questions import Questions
@@ -49,6 +50,12 @@ class Linked:
             self.questions.permissions.give_back()
             self.questions.timeline.end()
             self.questions = None
+
+    async def restore(self, facts: Facts, text: str) -> object:
+        """See `Timeline.restore`."""
+        if self.questions is None:
+            raise EmacsError("its snapshots were deleted")
+        return await self.questions.timeline.restore(facts, text)
 
     def end(self) -> None:
         """Let CLIs ask in their terminals, as the server stops."""

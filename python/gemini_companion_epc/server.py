@@ -143,6 +143,7 @@ class Server:
             "roots-update": self.roots_update,
             "cli-started": self.cli_started,
             "tools-update": self._linked.turn,
+            "restore": self._linked.restore,
             "diff-accepted": self._diffs.decide,
             "diff-rejected": self._diffs.reject,
             "prompt": self.prompt,

@@ -280,6 +280,26 @@ class Timeline:
         roots = tuple(os.path.join(root, "") for root in self._roots())
         return _is_text(name) and os.path.join(tree.root, name).startswith(roots)
 
+    async def restore(self, facts: Facts, text: str) -> list[list[object]]:
+        """Give the files in ``text`` below a root what another snapshot has of them.
+
+        The text is an array of `File`s.  Return those that are not changed, by their
+        indices, each with the reason.  Raise EmacsError if none can be.
+        """
+        from .restore import File, Plan, restore
+
+        tree = self._trees.get(facts["root"])
+        if tree is None or tree.store is None:
+            raise EmacsError("its snapshots were deleted")
+        files = [File(*fields) for fields in json.loads(text)]
+        plan = Plan(*(facts[name] for name in Plan._fields))
+        async with tree.lock:
+            try:
+                problems = await _in_thread(restore, tree.store, files, plan)
+            except SnapshotError as error:
+                raise EmacsError(str(error)) from None
+        return [[index, why] for index, why in enumerate(problems) if why]
+
     # Reports
 
     async def _report(
