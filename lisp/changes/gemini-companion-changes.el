@@ -995,8 +995,16 @@ CHANGE is counted in this turn."
   (when-let* ((edit (car (gemini-companion-record-change-edits change))))
     (gemini-companion-edit-turn edit)))
 
+(defun gemini-companion-changes-shown (change)
+  "Return what CHANGE shows, wherever it is in a text.
+Two values are compared by `equal': the user has seen the change if they are."
+  (list (gemini-companion-record-change-hunks change)
+        (gemini-companion-hunk-lines change)
+        (gemini-companion-record-change-now change)))
+
 (defun gemini-companion-changes-current-p (record change)
-  "Return non-nil if RECORD had CHANGE, left or decided, at the last update."
+  "Return non-nil if RECORD had CHANGE, left or decided, at the last update.
+It had the same lines, before and now, at the same position."
   (member change
           (if (gemini-companion-record-decided-p change)
               (gemini-companion-changes-kept-and-undone record)

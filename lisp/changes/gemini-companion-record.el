@@ -68,12 +68,13 @@ which were forgotten, or nil."))
                (:include gemini-companion-hunk)
                (:noinline t)
                (:constructor gemini-companion-record-change
-                             (new new-end lines hunks edits))
+                             (new new-end lines hunks edits now))
                (:copier nil))
   "A change in the current text, the second one, that the user has not reviewed.
 OLD and OLD-END are nil.  HUNKS are kept and undone with it, and EDITS have
-written or removed its lines."
-  hunks edits)
+written or removed its lines.  NOW are the lines of the text from NEW to
+NEW-END, a list."
+  hunks edits now)
 
 (defconst gemini-companion-record--base
   (list (cons (gemini-companion-record--hunk nil 0 t) t))
@@ -790,6 +791,7 @@ change are those that satisfy OWN-P.  Missing lines do not separate changes."
   (let ((n 0)
         (start nil)
         (lines nil)
+        (new nil)
         (hunks nil)
         (changes nil))
     (cl-flet ((end-change ()
@@ -797,10 +799,12 @@ change are those that satisfy OWN-P.  Missing lines do not separate changes."
                   (push (gemini-companion-record-change
                          start n (nreverse lines) (reverse hunks)
                          (seq-uniq (mapcar #'gemini-companion-record-hunk-edit hunks)
-                                   #'eq))
+                                   #'eq)
+                         (nreverse new))
                         changes)
                   (setq start nil
                         lines nil
+                        new nil
                         hunks nil))))
       (seq-doseq (line look)
         (let* ((marks (gemini-companion-record--marks line))
@@ -816,7 +820,9 @@ change are those that satisfy OWN-P.  Missing lines do not separate changes."
               (when (and (funcall own-p hunk) (not (memq hunk hunks)))
                 (push hunk hunks)))
             (when then
-              (push (car line) lines)))
+              (push (car line) lines))
+            (when now
+              (push (car line) new)))
           (when now
             (setq n (1+ n)))))
       (end-change))
@@ -900,7 +906,10 @@ of the text without unreviewed changes."
                  (+ n (gemini-companion-hunk-new-end whole))
                  (gemini-companion-hunk-lines whole)
                  hunks
-                 (gemini-companion-record--edits-in span))
+                 (gemini-companion-record--edits-in span)
+                 (append (substring now (gemini-companion-hunk-new whole)
+                                    (gemini-companion-hunk-new-end whole))
+                         nil))
                 changes))
         (setq end to
               n (+ n (length now)))))
@@ -1179,7 +1188,7 @@ none of them has it."
                (:include gemini-companion-record-change)
                (:noinline t)
                (:constructor gemini-companion-record--decided
-                             (new new-end lines hunks edits state with))
+                             (new new-end lines hunks edits now state with))
                (:copier nil))
   "What hunks have done at one position, on which the user has decided.
 STATE is `kept', if the current text has it; then LINES are the lines that would
@@ -1192,28 +1201,25 @@ and WITH are those that would be there with the hunks."
 The value is a list of `gemini-companion-record-decided's: those that are kept,
 in order, and those that are undone, in order.  Several hunks at one position
 are one element.  Omit what others have changed since."
-  (let ((text (gemini-companion-record-text look)))
-    (append
-     (mapcar (lambda (change)
-               (gemini-companion-record--decide change 'kept
-                                                (gemini-companion-hunk-lines change)
-                                                nil))
-             (gemini-companion-record--differences
-              look
-              (lambda (hunk)
-                (not (or (gemini-companion-record-hunk-undone hunk)
-                         (gemini-companion-record--kept-p hunk))))
-              #'gemini-companion-record--kept-p))
-     (mapcar (lambda (change)
-               (gemini-companion-record--decide
-                change 'undone
-                (append (substring text (gemini-companion-hunk-new change)
-                                   (gemini-companion-hunk-new-end change))
-                        nil)
-                (gemini-companion-hunk-lines change)))
-             (gemini-companion-record--differences
-              look (lambda (_) t)
-              #'gemini-companion-record-hunk-undone)))))
+  (append
+   (mapcar (lambda (change)
+             (gemini-companion-record--decide change 'kept
+                                              (gemini-companion-hunk-lines change)
+                                              nil))
+           (gemini-companion-record--differences
+            look
+            (lambda (hunk)
+              (not (or (gemini-companion-record-hunk-undone hunk)
+                       (gemini-companion-record--kept-p hunk))))
+            #'gemini-companion-record--kept-p))
+   (mapcar (lambda (change)
+             (gemini-companion-record--decide
+              change 'undone
+              (gemini-companion-record-change-now change)
+              (gemini-companion-hunk-lines change)))
+           (gemini-companion-record--differences
+            look (lambda (_) t)
+            #'gemini-companion-record-hunk-undone))))
 
 (defun gemini-companion-record--kept-p (hunk)
   "Return non-nil if HUNK is of an edit, reviewed, and not undone."
@@ -1228,6 +1234,7 @@ are one element.  Omit what others have changed since."
    lines
    (gemini-companion-record-change-hunks change)
    (gemini-companion-record-change-edits change)
+   (gemini-companion-record-change-now change)
    state with))
 
 (provide 'gemini-companion-record)

@@ -579,9 +579,11 @@ Return what was done, a text."
   "Undo PARTS of changes of RECORD, see `gemini-companion-changes-part'.
 They are one decision.  Visit the file, but do not display it.  Return what was
 done, a text."
-  (gemini-companion-walk--check-undo record parts 'parts)
-  (gemini-companion-walk--ask-about-others (list (cons record parts)) nil)
-  (let ((lines (gemini-companion-walk--count-lines parts)))
+  (let ((lines (gemini-companion-walk--count-lines parts))
+        (version (gemini-companion-walk--version record)))
+    (gemini-companion-walk--check-undo record parts 'parts)
+    (gemini-companion-walk--ask-about-others (list (cons record parts)) nil)
+    (gemini-companion-walk--check-version record version)
     (gemini-companion-decision-with (concat "undo of " lines)
       (format "Undid %s of %s%s" lines
               (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
@@ -694,9 +696,9 @@ what was done, a text, and of the GROUPS that were undone."
            (lambda (group)
              (condition-case problem
                  (progn
-                   ;; The CLI may have written the file meanwhile.
-                   (when undone
-                     (gemini-companion-walk--check-current group several))
+                   ;; Others may have written it during a question, or while the
+                   ;; files before it were undone.
+                   (gemini-companion-walk--check-current group several)
                    ;; What BY did is computed again: the text may have changed
                    ;; while the check of a file asked the user.
                    (push (gemini-companion-walk--undo-in-file
@@ -803,9 +805,23 @@ For SEVERAL, see `gemini-companion-walk--check-group'."
     ;; To visit a file that was written meanwhile reverts its buffer.
     (unless (seq-every-p (apply-partially #'gemini-companion-changes-current-p record)
                          changes)
-      (user-error "%s has changed meanwhile; review it again"
-                  (gemini-companion-edit-name
-                   (gemini-companion-changes-file-edit record))))))
+      (gemini-companion-walk--has-changed record))))
+
+(defun gemini-companion-walk--has-changed (record)
+  "Signal that the file of RECORD has changed during a command."
+  (user-error "%s has changed meanwhile; review it again"
+              (gemini-companion-edit-name (gemini-companion-changes-file-edit record))))
+
+(defun gemini-companion-walk--version (record)
+  "Return a value that differs, by `equal', once RECORD or its text has changed.
+A buffer of its file may not have been reverted yet."
+  (list (gemini-companion-changes-version record (gemini-companion-changes-buffer record))
+        (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
+
+(defun gemini-companion-walk--check-version (record version)
+  "Signal an error unless `gemini-companion-walk--version' of RECORD is VERSION."
+  (unless (equal version (gemini-companion-walk--version record))
+    (gemini-companion-walk--has-changed record)))
 
 (defun gemini-companion-walk--undo-in-file (record changes own agreed several)
   "Undo CHANGES of RECORD in its file, or delete the file if it was new.
@@ -854,7 +870,8 @@ be left without its changes as well."
   "Delete the file of RECORD, which was new, after asking; return a message.
 If AGREED is non-nil, the user was asked."
   (let ((file (gemini-companion-changes-path record))
-        (name (gemini-companion-edit-name (gemini-companion-changes-file-edit record))))
+        (name (gemini-companion-edit-name (gemini-companion-changes-file-edit record)))
+        (version (gemini-companion-walk--version record)))
     (cond ((gemini-companion-names-of-copy file)
            (user-error "%s was new; delete it on its host" name))
           ((or (gemini-companion-revert-unsaved file)
@@ -865,6 +882,7 @@ If AGREED is non-nil, the user was asked."
                       (y-or-n-p (format "%s was new; delete it%s? " name
                                         (gemini-companion-trash-note (list file)))))))
            (user-error "Not undone")))
+    (gemini-companion-walk--check-version record version)
     (gemini-companion-undo-new-file record)
     (format "Deleted %s" name)))
 

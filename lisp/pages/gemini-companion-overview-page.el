@@ -15,6 +15,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
@@ -140,36 +141,17 @@ The car is `left' or `decided', the cdr the number of the change."
      (nth number (gemini-companion-overview-row-decided
                   (gemini-companion-overview-page-row))))))
 
-(defun gemini-companion-overview-page--seen ()
-  "Return the text of the change at point as it is displayed, or nil.
-Comments in it are left out."
-  (when-let* ((mark (gemini-companion-overview-page-mark))
-              (bounds (gemini-companion-page-section
-                       (list 'body (gemini-companion-overview-row-key
-                                    (gemini-companion-overview-page-row))))))
-    (save-excursion
-      (goto-char (car bounds))
-      (let ((lines nil))
-        (while (< (point) (cdr bounds))
-          (when (and (equal mark (gemini-companion-overview-page-mark))
-                     (or (get-text-property (point) 'line-prefix)
-                         (null (get-text-property (point) 'gemini-companion-hunk))))
-            (push (concat (substring (or (get-text-property (point) 'line-prefix) " ")
-                                     -1)
-                          (buffer-substring-no-properties
-                           (point) (line-end-position)))
-                  lines))
-          (forward-line))
-        (nreverse lines)))))
-
 (defun gemini-companion-overview-page-current-change ()
   "Return the change at point, computed again.
-Signal an error if its text differs from what the user has seen."
-  (let ((seen (gemini-companion-overview-page--seen)))
+Signal an error if it shows other lines than those that the user has seen."
+  (let ((seen (gemini-companion-overview-page-change)))
     (gemini-companion-page-refresh)
-    (if (and seen (equal seen (gemini-companion-overview-page--seen)))
-        (gemini-companion-overview-page-change)
-      (user-error "This change has changed since you saw it; read it again"))))
+    (let ((change (gemini-companion-overview-page-change)))
+      (unless (and seen change
+                   (equal (gemini-companion-changes-shown seen)
+                          (gemini-companion-changes-shown change)))
+        (user-error "This change has changed since you saw it; read it again"))
+      change)))
 
 ;;;; Folding
 

@@ -265,6 +265,53 @@
       (should (equal (concat gemini-companion-test-lines "mine();\n") (buffer-string))))
     (set-buffer-modified-p nil)))
 
+;; A change has the same position then, and belongs to the same edit.
+(ert-deftest gemini-companion-walk-undoes-no-line-that-arrives-meanwhile ()
+  (let ((with "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n")
+        (others "1\ntwo of others\n3\n4\n5\n6\n7\n8\n9\n"))
+    (dolist (when '(question undo))
+      (gemini-companion-test-with-changes
+          (mapcar (lambda (name) (list name gemini-companion-test-lines)) '("a" "b" "c"))
+        (dolist (file '("a" "b" "c"))
+          (gemini-companion-test-writes file with session))
+        (gemini-companion-test-open "c" "new\n" (random) session)
+        (let* ((kill-ring nil)
+               (late (if (eq when 'question) "a" "b"))
+               (arrive (lambda (&rest _)
+                         (when (equal with (gemini-companion-test-file-text late))
+                           (gemini-companion-test-write late others))
+                         t))
+               (groups (mapcar (lambda (record)
+                                 (cons record (gemini-companion-changes-update record)))
+                               (gemini-companion-changes-files)))
+               (gemini-companion-changes-undo-functions
+                (and (eq when 'undo) (list arrive))))
+          (cl-letf (((symbol-function 'y-or-n-p)
+                     (if (eq when 'question) arrive #'always)))
+            (should (string-search
+                     (format "Undid 1 change in 1 file; %s has changed meanwhile" late)
+                     (gemini-companion-walk-undo groups))))
+          (should (equal others (gemini-companion-test-file-text late)))
+          (should (equal gemini-companion-test-lines
+                         (gemini-companion-test-file-text (if (equal late "a") "b" "a"))))
+          (should-not kill-ring))))))
+
+(ert-deftest gemini-companion-walk-deletes-no-line-that-arrives-during-its-question ()
+  (gemini-companion-test-with-changes nil
+    (gemini-companion-test-writes "new" "1\n2\n" session)
+    (find-file "new")
+    (let ((record (gemini-companion-changes-here)))
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_)
+                   (gemini-companion-test-write "new" "1\n2\nmine\n")
+                   t)))
+        (should (string-search
+                 "new has changed meanwhile"
+                 (gemini-companion-test-refusal
+                   (gemini-companion-walk-undo
+                    (list (cons record (gemini-companion-changes-update record)))))))))
+    (should (equal "1\n2\nmine\n" (gemini-companion-test-file-text "new")))))
+
 (ert-deftest gemini-companion-walk-asks-before-it-undoes-lines-of-the-user-elsewhere ()
   (gemini-companion-test-in-changed "1\ntwo\n3\n4\n5\n6\n7\n8\nnine\n"
     (goto-char (point-min))
