@@ -462,10 +462,25 @@ Signal a `user-error' if the text is empty."
   (when (gemini-companion-edit-texts-emptied-p edit)
     (user-error "Empty text cannot be accepted, as the CLI would write its \
 original text; reject the proposal, or leave at least one character"))
-  (unless (gemini-companion-proposal--refused-p edit)
-    (let ((summary (gemini-companion-edit-hunks-summary edit 'plain)))
-      (gemini-companion-proposal--take edit 'accepted)
-      (gemini-companion-proposal--answered edit (concat "Accepted " summary)))))
+  (let ((shown (gemini-companion-edit-text edit)))
+    (unless (or (gemini-companion-proposal--refused-p edit)
+                (gemini-companion-proposal--change-refused-p edit shown))
+      (let ((summary (gemini-companion-edit-hunks-summary edit 'plain)))
+        (gemini-companion-proposal--take edit 'accepted)
+        (gemini-companion-proposal--answered edit (concat "Accepted " summary))))))
+
+(defun gemini-companion-proposal--change-refused-p (edit shown)
+  "Return non-nil if EDIT no longer has the text SHOWN, and the user declines it.
+A comparison, or what has happened during a question, may have restored excluded
+hunks."
+  (and (not (equal shown (gemini-companion-edit-text edit)))
+       (not (gemini-companion-proposal-ask
+             edit
+             (lambda ()
+               (yes-or-no-p
+                (format "Proposal for %s has changed, and has %s now; accept anyway? "
+                        (gemini-companion-edit-name edit)
+                        (gemini-companion-edit-hunks-lines (list edit)))))))))
 
 (defun gemini-companion-proposal--refused-p (edit)
   "Return non-nil if the user declines to accept EDIT.

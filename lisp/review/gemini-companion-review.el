@@ -103,9 +103,9 @@ In a review that began by itself, the letter was typed for something else."
     (or (null view) (gemini-companion-view-requested view))))
 
 (defun gemini-companion-review--too-soon ()
-  "Ignore a key that was typed before the review was displayed."
+  "Ignore a key that was typed before the review was displayed as it is."
   (interactive)
-  (message "Key ignored: the review has just appeared"))
+  (message "Key ignored: the review has just appeared or changed"))
 
 (defun gemini-companion-review--no-letter ()
   "Ignore a letter in a review that began by itself."
@@ -220,8 +220,22 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
              (gemini-companion-view-mark view nil)
              (force-mode-line-update t))
     ('toggled (gemini-companion-view-mark view t))
-    ('restored (gemini-companion-view-mark view nil))
+    ('restored
+     ;; The user may have typed an answer before this is displayed.
+     (setf (gemini-companion-view-drawn view) nil)
+     (gemini-companion-view-mark view nil)
+     ;; An edit or an undo is in progress.
+     (run-at-time 0 nil #'gemini-companion-review--compare view))
     ('hide (gemini-companion-review--close view))))
+
+(defun gemini-companion-review--compare (view)
+  "Compare the texts of VIEW again if they have changed, and it is still open."
+  (let ((edit (gemini-companion-view-edit view)))
+    (when (and (eq view (gemini-companion-edit-view edit))
+               (gemini-companion-edit-open-p edit)
+               (not (eq (gemini-companion-view-hunks view)
+                        (gemini-companion-edit-hunks edit))))
+      (gemini-companion-view-compare view))))
 
 ;;;; Menu state
 
@@ -261,11 +275,8 @@ belong to it.  On a page with several edits, signal a `user-error' if the hunk
 at point is outdated."
   (let* ((view (gemini-companion-review-of-buffer))
          (edit (gemini-companion-view-edit view)))
-    (unless (or (null edit)
-                (gemini-companion-edit-decision edit)
-                (eq (gemini-companion-view-hunks view)
-                    (gemini-companion-edit-hunks edit)))
-      (gemini-companion-view-compare view))
+    (when edit
+      (gemini-companion-review--compare view))
     (let ((hunk (gemini-companion-view-hunk view)))
       (unless (or edit (null hunk))
         (gemini-companion-review-check-hunk

@@ -340,10 +340,12 @@ second and the first text, and select the part."
            (mark (make-overlay beg end nil (< beg end)))
            (removed (gemini-companion-hunk-old-count hunk)))
       (overlay-put mark 'gemini-companion-hunk hunk)
-      (overlay-put mark 'gemini-companion-text
-                   (save-restriction
-                     (widen)
-                     (buffer-substring-no-properties beg end)))
+      (save-restriction
+        (widen)
+        (overlay-put mark 'gemini-companion-text
+                     (buffer-substring-no-properties beg end))
+        (overlay-put mark 'gemini-companion-beside
+                     (gemini-companion-hunk--beside beg end)))
       (overlay-put mark 'face '(gemini-companion-excluded-text shadow))
       (overlay-put mark 'line-prefix (propertize "x " 'face 'shadow))
       (overlay-put mark 'wrap-prefix "  ")
@@ -356,6 +358,15 @@ second and the first text, and select the part."
                                         removed)
                               removed)
                       'face 'shadow))))))
+
+(defun gemini-companion-hunk--beside (beg end)
+  "Return the lines before BEG and after END, a cons of strings.
+The current buffer is widened."
+  (save-excursion
+    (cons (progn (goto-char beg)
+                 (buffer-substring-no-properties (line-beginning-position 0) beg))
+          (progn (goto-char end)
+                 (buffer-substring-no-properties end (line-beginning-position 2))))))
 
 (defun gemini-companion-hunk-toggle (hunk proposal)
   "Exclude HUNK from the buffer PROPOSAL, or restore it.
@@ -386,13 +397,16 @@ Return non-nil if it is excluded now."
               (overlays-in (point-min) (point-max))))
 
 (defun gemini-companion-hunk--valid-p (mark)
-  "Return non-nil if MARK still has its lines, and these only.
-The buffer of MARK is current, and widened."
+  "Return non-nil if MARK still has its lines, these only, and the lines beside.
+A change of a line beside a hunk belongs to that hunk.  The buffer of MARK is
+current, and widened."
   (let ((beg (overlay-start mark))
         (end (overlay-end mark)))
     (and (string= (buffer-substring-no-properties beg end)
                   (overlay-get mark 'gemini-companion-text))
          (memq (char-before beg) '(?\n nil))
+         (equal (gemini-companion-hunk--beside beg end)
+                (overlay-get mark 'gemini-companion-beside))
          (or (= end (point-max))
              (and (memq (char-before end) '(?\n nil))
                   ;; A text without a newline at its end would be joined with the

@@ -59,6 +59,25 @@ def test_ediff_strikes_an_excluded_hunk_through(world: World) -> None:
     cli.finished("all done", file, text.replace("twenty", "20"))
 
 
+@differs
+def test_hunk_that_an_edit_joins_is_drawn_and_written_as_one(world: World) -> None:
+    old = "1\n2\n3\n4\n"
+    new = "one\n2\nthree\n4\n"
+    file, emacs, reviews, cli = world.review(old, new, say("all done"))
+    reviews.select()
+    emacs.wait_for("Hunk 1 of 2")
+    emacs.keys("n", "x")
+    emacs.wait_for("Hunk 2 of 2, excluded")
+    emacs.keys("C-c", "C-e", "M-<", "Down")
+    emacs.text("mine ")
+    # It is told at once, and the hunks are drawn as one.
+    emacs.says("An excluded hunk of a.txt has changed and was restored")
+    emacs.wait_for("Hunk 1 of 1  ")
+    emacs.wait_until_gone("excluded  ")
+    emacs.keys("C-c", "C-c")
+    cli.finished("all done", file, "one\nmine 2\nthree\n4\n")
+
+
 @pytest.mark.differs("keys, the region and the undo of Emacs")
 @pytest.mark.parametrize("place", ["overview", "ediff"])
 def test_lines_of_the_region_are_not_written(world: World, place: str) -> None:

@@ -88,6 +88,61 @@ Return nil after RET."
       (gemini-companion-test-call #'gemini-companion-edit-accept)
       (should (equal '((1 accepted "1\n2\n3\n4\n")) outcomes)))))
 
+;; An edit of the line between two hunks makes one of them.
+(ert-deftest gemini-companion-review-hunk-that-an-edit-joins-is-not-excluded ()
+  (dolist (typed '((lambda () (insert "x")) (lambda () (delete-region 5 7))
+                   (lambda () (forward-line) (insert "new\n"))))
+    (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+      (let* ((edit (gemini-companion-review-test-drawn
+                    (gemini-companion-test-show "a" "one\n2\nthree\n")))
+             (proposal (gemini-companion-edit-proposal-buffer edit))
+             (press (lambda (keys)
+                      (with-selected-window (get-buffer-window proposal)
+                        (gemini-companion-test-messages
+                          (call-interactively (key-binding (kbd keys))))))))
+        (gemini-companion-edit-hunks-toggle
+         edit (cadr (gemini-companion-edit-hunks edit)))
+        (should (string-search "1 excluded" (gemini-companion-test-header proposal)))
+        (with-selected-window (get-buffer-window proposal)
+          (goto-char (point-min))
+          (forward-line)
+          (funcall typed))
+        (should-not (string-search "excluded" (gemini-companion-test-header proposal)))
+        ;; A key that was typed before this was displayed answers nothing.
+        (should (string-search "Key ignored" (car (funcall press "C-c C-c"))))
+        (should (gemini-companion-edit-open-p edit))
+        (gemini-companion-test-eventually
+          (eq (gemini-companion-view-hunks (gemini-companion-edit-view edit))
+              (gemini-companion-edit-hunks edit)))
+        (with-current-buffer "*Ediff Control Panel*"
+          (should (string-prefix-p
+                   (format " Hunk 1 of %d  " (length (gemini-companion-edit-hunks edit)))
+                   (buffer-string))))
+        (gemini-companion-review-test-drawn edit)
+        (let ((shown (gemini-companion-test-text proposal)))
+          (funcall press "C-c C-c")
+          (should (equal `((1 accepted ,shown)) outcomes)))))))
+
+;; The comparison finds other hunks after an edit that is far from the excluded one.
+(ert-deftest gemini-companion-review-asks-if-it-would-send-what-was-not-shown ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+    (let* ((edit (gemini-companion-test-show "a" "1\n3\n4\n5\n2\n3\n4\n5\n"))
+           (asked nil))
+      (gemini-companion-review-test-toggle-all edit)
+      (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+        (goto-char (point-max))
+        (forward-line -3)
+        (delete-region (point) (point-max)))
+      (should (equal "1\n2\n" (gemini-companion-edit-text edit)))
+      (cl-letf (((symbol-function 'yes-or-no-p)
+                 (lambda (question) (ignore (push question asked)))))
+        (gemini-companion-test-call #'gemini-companion-edit-accept))
+      (should (string-match-p "a has changed, and has \\+1 .1 now" (car asked)))
+      (should (gemini-companion-edit-open-p edit))
+      ;; Now it is shown.
+      (gemini-companion-test-call #'gemini-companion-edit-accept)
+      (should (equal '((1 accepted "1\n3\n4\n5\n2\n")) outcomes)))))
+
 (ert-deftest gemini-companion-review-excludes-the-lines-of-the-region ()
   (pcase-dolist (`(,file ,name ,line ,count ,text ,said)
                  '(("a" "proposal" 1 1 "1\ntwo\n3\nfour\n" "C-x u restores them")

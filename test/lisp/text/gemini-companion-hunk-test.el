@@ -7,7 +7,6 @@
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
-(require 'gemini-companion-lines)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-text)
 (require 'gemini-companion-text-test-helper)
@@ -76,13 +75,14 @@
 
 (defun gemini-companion-hunk-test-change (beg count insert)
   "Replace COUNT characters of the model from BEG on by INSERT.
-Drop those that do not consist of whole lines as before."
+Drop those that do not consist of whole lines as before, or have other lines
+beside them."
   (let ((text (concat (substring gemini-companion-hunk-test-text 0 beg)
                       insert
                       (substring gemini-companion-hunk-test-text
                                  (+ beg count))))
         marks)
-    (pcase-dolist (`(,from ,proposed ,original)
+    (pcase-dolist (`(,from ,proposed ,original ,beside)
                    gemini-companion-hunk-test-marks)
       (let* ((length (length proposed))
              (at (cond ((< (+ beg count) from)
@@ -102,11 +102,12 @@ Drop those that do not consist of whole lines as before."
                    (or (zerop length) (<= (+ beg count) from)
                        (<= (+ from length) beg))
                    (funcall line-p at)
+                   (equal beside (gemini-companion-hunk-test-beside text at end))
                    (or (= end (length text))
                        (and (funcall line-p end)
                             (or (string-empty-p original)
                                 (string-suffix-p "\n" original)))))
-          (push (list at proposed original) marks))))
+          (push (list at proposed original beside) marks))))
     (setq gemini-companion-hunk-test-text text
           gemini-companion-hunk-test-marks marks)))
 
@@ -118,14 +119,30 @@ Drop those that do not consist of whole lines as before."
       (list (1- beg)
             (buffer-substring beg (gemini-companion-hunk-position to))))))
 
+(defun gemini-companion-hunk-test-beside (text from to)
+  "Return the line of TEXT that ends at FROM, and the one that begins at TO."
+  (list (let ((end (max 0 (1- from))))
+          (substring text (if-let* ((newline (string-match-p "\n[^\n]*\\'"
+                                                             (substring text 0 end))))
+                              (1+ newline)
+                            0)
+                     from))
+        (substring text to (if-let* ((newline (string-search "\n" text to)))
+                               (1+ newline)
+                             (length text)))))
+
 (defun gemini-companion-hunk-test-mark (hunk original)
   "Return a mark of HUNK in the model, where the file is ORIGINAL."
-  (append (gemini-companion-hunk-test-lines gemini-companion-hunk-test-text
-                                            (gemini-companion-hunk-new hunk)
-                                            (gemini-companion-hunk-new-end hunk))
-          (cdr (gemini-companion-hunk-test-lines
-                original (gemini-companion-hunk-old hunk)
-                (gemini-companion-hunk-old-end hunk)))))
+  (pcase-let ((`(,from ,proposed) (gemini-companion-hunk-test-lines
+                                   gemini-companion-hunk-test-text
+                                   (gemini-companion-hunk-new hunk)
+                                   (gemini-companion-hunk-new-end hunk))))
+    (list from proposed
+          (cadr (gemini-companion-hunk-test-lines
+                 original (gemini-companion-hunk-old hunk)
+                 (gemini-companion-hunk-old-end hunk)))
+          (gemini-companion-hunk-test-beside gemini-companion-hunk-test-text
+                                             from (+ from (length proposed))))))
 
 (defun gemini-companion-hunk-test-compared (hunks original)
   "Keep only those in the model that are among HUNKS of ORIGINAL."
