@@ -517,11 +517,19 @@ Half a rename is none."
     (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'command))
   (unless (gemini-companion-rename-outcome rename)
     (gemini-companion-rename--check-files rename)
-    (when (gemini-companion-rename--confirmed-p rename)
-      (if (gemini-companion-rename-outcome rename)
-          (message "This rename has ended already")
-        (gemini-companion-rename--check-files rename)
-        (gemini-companion-rename--write-accepted rename)))))
+    (let ((shown (gemini-companion-rename--texts rename)))
+      (when (gemini-companion-rename--confirmed-p rename)
+        (cond ((gemini-companion-rename-outcome rename)
+               (message "This rename has ended already"))
+              ((not (equal shown (gemini-companion-rename--texts rename)))
+               (user-error "Rename has changed; read it, then type the key again"))
+              (t
+               (gemini-companion-rename--check-files rename)
+               (gemini-companion-rename--write-accepted rename)))))))
+
+(defun gemini-companion-rename--texts (rename)
+  "Return the texts that RENAME writes, in the order of its files."
+  (mapcar #'gemini-companion-edit-text (gemini-companion-rename-edits rename)))
 
 (defun gemini-companion-rename--write-accepted (rename)
   "Write the files of RENAME, report that, and answer its question."

@@ -467,9 +467,11 @@ version of a proposal is drawn."
               body)))))))
 
 (defun gemini-companion-overview-page--version (edit state)
-  "Return what identifies the texts of EDIT, a proposal, in STATE, by `equal'.
+  "Return what identifies what accepting EDIT sends, in STATE, by `equal'.
 For STATE, see `gemini-companion-edit-texts-state'."
-  (cons (gemini-companion-edit-id edit) state))
+  (list (gemini-companion-edit-id edit) state
+        (when-let* ((proposal (gemini-companion-edit-proposal-buffer edit)))
+          (gemini-companion-hunk-excluded proposal))))
 
 (defun gemini-companion-overview-page--note-version (row versions)
   "Note in VERSIONS since when the proposal of ROW is drawn as it is."

@@ -256,6 +256,25 @@ Return the question, or nil if none is asked."
       (should (equal "def one():\n    pass\n"
                      (gemini-companion-rename-test-text "a.py"))))))
 
+(ert-deftest gemini-companion-rename-that-changes-during-its-question-is-not-written ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (let* ((rename (gemini-companion-rename-test-ask))
+           (answer (lambda (_)
+                     (with-current-buffer
+                         (gemini-companion-edit-proposal-buffer
+                          (car (gemini-companion-rename-edits rename)))
+                       (goto-char (point-max))
+                       (insert "more\n")
+                       t))))
+      (cl-letf (((symbol-function 'y-or-n-p) answer)
+                ((symbol-function 'yes-or-no-p) answer))
+        (should (string-search "Rename has changed"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-request-answer rename 'allow)))))
+      (should (memq rename (gemini-companion-rename--all-open)))
+      (should (equal "def one():\n    pass\n"
+                     (gemini-companion-rename-test-text "a.py"))))))
+
 (ert-deftest gemini-companion-rename-is-not-among-the-proposals-of-its-cli ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
     (let ((rename (gemini-companion-rename-test-ask)))

@@ -723,6 +723,15 @@ since when a CLI waits: the name is longer."
     (should (string-search "has changed"
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-accept))))
+    ;; So is one of which a hunk was excluded or restored elsewhere.
+    (let ((edit (car (gemini-companion-edits-open))))
+      (dotimes (_ 2)
+        (with-temp-buffer
+          (gemini-companion-edit-hunks-toggle
+           edit (car (gemini-companion-edit-hunks edit))))
+        (should (string-search "has changed"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-overview-accept))))))
     (gemini-companion-overview-test-go-to "\\+three")
     (should (equal "Hunk excluded; x restores it"
                    (gemini-companion-overview-test-keys "x")))
