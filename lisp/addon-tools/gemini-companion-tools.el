@@ -152,7 +152,7 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
      (`(,event . ,matcher)
       (list (gemini-companion-tools--hook
              event matcher command "--review" 60
-             #'gemini-companion-tools--if-rules))))
+             (gemini-companion-tools--review-line client command)))))
    (pcase (gemini-companion-client-call-hooks client)
      (`((,before . ,after) . ,matcher)
       (cons (gemini-companion-tools--hook before matcher command "--call" 60)
@@ -180,36 +180,53 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
 (defun gemini-companion-tools--hook
     (event matcher command option seconds &optional line)
   "Return the hook for EVENT of tools that MATCHER, a regexp or nil, matches.
-It runs the bridge by COMMAND, a list (PROGRAM ARG...), with OPTION, and the
-CLI ends it after SECONDS.  LINE is nil, or a function that is called with
-the line of the shell and returns the line to run."
+It runs the bridge by COMMAND, a list (PROGRAM ARG...), with OPTION, or else
+LINE, a line of a shell.  The CLI ends it after SECONDS."
   `(,event . [(,@(and matcher `((matcher . ,matcher)))
                (hooks . [((type . "command")
                           (name . ,gemini-companion-tools--server)
-                          (command . ,(funcall
-                                       (or line #'identity)
-                                       (gemini-companion-tools--shell-command
-                                        command option)))
+                          (command . ,(or line
+                                          (gemini-companion-tools--shell-command
+                                           command option)))
                           (timeout . ,(* 1000 seconds)))]))]))
 
-(defun gemini-companion-tools--shell-command (command option)
+(defun gemini-companion-tools--shell-command (command option &optional otherwise)
   "Return the line of a shell for the bridge: COMMAND, a list, with OPTION.
-A CLI takes the status 2, with which Python ends after the extension was
-deleted, for the failure of the edit."
-  (concat (mapconcat #'shell-quote-argument command " ") " " option
-          " || echo {}"))
+If its Python or the extension has been deleted, the line answers {}, as if
+the CLI were not linked; the status 2 of Python would be a refusal.  If the
+bridge fails, the line answers OTHERWISE, an object for `json-encode', by
+default {}, and Emacs displays the failure."
+  (let ((failures (shell-quote-argument (gemini-companion-tools--failures-file))))
+    (format "if [ -x %s ] && [ -f %s ]; then %s %s 2>>%s || \
+{ echo %s: exit status $? >>%s; echo %s; }; else echo {}; fi"
+            (shell-quote-argument (car command))
+            (shell-quote-argument
+             (seq-find (apply-partially #'string-suffix-p ".py") command))
+            (mapconcat #'shell-quote-argument command " ")
+            option failures
+            (shell-quote-argument (format "%s %s" (car (last command)) option))
+            failures
+            (if otherwise (shell-quote-argument (json-encode otherwise)) "{}"))))
 
-(defun gemini-companion-tools--if-rules (line)
-  "Return a line of a shell to run LINE while an Emacs has rules.
-Without rules, the shell only searches for their files, and the event for a
-plan: for a plan, it runs LINE with the option --plan instead of --review."
-  (format "set -- %s*; if [ -e \"$1\" ]; then %s; else input=$(cat); \
-case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
-          (shell-quote-argument (gemini-companion-tools--rules-file ""))
-          line
-          ;; A longer pattern would be slow in a text that almost matches.
-          (shell-quote-argument "/plans/")
-          (replace-regexp-in-string " --review " " --plan " line t t)))
+(defun gemini-companion-tools--review-line (client command)
+  "Return the line of a shell for the hook before CLIENT writes a file.
+COMMAND is that of the bridge, a list.  The option is --review while an Emacs
+has rules; if there is an Emacs, it is --plan for an event that may be about a
+plan.  Otherwise, the line runs no other program than cat."
+  (cl-flet ((line (option)
+              (gemini-companion-tools--shell-command
+               command option (gemini-companion-client-review-answer client)))
+            (files (kind)
+              (shell-quote-argument (gemini-companion-tools--emacs-file kind ""))))
+    (format "set -- %s*; if [ -e \"$1\" ]; then %s; else input=$(command -p cat); \
+set -- %s*; case $input in *%s*) if [ -e \"$1\" ]; then printf %%s \"$input\" | { %s; }; \
+else echo {}; fi ;; *) echo {} ;; esac; fi"
+            (files "rules")
+            (line "--review")
+            (files "emacs")
+            ;; A longer pattern would be slow in a text that almost matches.
+            (shell-quote-argument "/plans/")
+            (line "--plan"))))
 
 (defun gemini-companion-tools--notification-hooks (client)
   "Return the file of hooks that links CLIENT, an object for `json-encode'."
@@ -248,36 +265,62 @@ case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
 
 ;;;; Rules
 
-(defun gemini-companion-tools--rules-file (process)
-  "Return the name of the file that exists while the Emacs PROCESS has rules.
+(defun gemini-companion-tools--emacs-file (kind process)
+  "Return the name of the file of KIND by which hooks find the Emacs PROCESS.
+KIND is \"emacs\", or \"rules\" for a file that exists while there are rules.
 PROCESS is a number, or \"\" for the common prefix of the names.  Each Emacs
-has a file of its own, as each has its own rules.  The name includes the host,
+has files of its own, as each has its own rules.  The name includes the host,
 since hosts may share the directory."
-  (expand-file-name (format "rules-%s-%s" (md5 (system-name)) process)
+  (expand-file-name (format "%s-%s-%s" kind (md5 (system-name)) process)
                     (gemini-companion-install-extension-directory)))
 
 (defun gemini-companion-tools--has-rules-p ()
   "Return non-nil if an edit may have to be reviewed by a rule of this Emacs."
   (gemini-companion-rules-all))
 
-(defun gemini-companion-tools--update-rules (&optional delete)
-  "Create the file of rules of this Emacs, or delete it if there are no rules.
-If DELETE is non-nil, delete it.  A file that a crash of Emacs has left makes
-a CLI ask about each edit until the file is deleted."
-  (let ((file (gemini-companion-tools--rules-file (emacs-pid))))
-    (cond ((and (not delete) (gemini-companion-tools--has-rules-p))
-           (unless (file-exists-p file)
-             (gemini-companion-text-write-changed file "")))
-          ((file-exists-p file)
-           (delete-file file)))))
+(defun gemini-companion-tools--update-files (&optional delete)
+  "Write the files by which hooks find this Emacs, if it has a server.
+If DELETE is non-nil, or there are no rules, delete those files."
+  (let ((info (gemini-companion-server-info)))
+    (pcase-dolist (`(,kind . ,wanted)
+                   `(("emacs" . t) ("rules" . ,(gemini-companion-tools--has-rules-p))))
+      (let ((file (gemini-companion-tools--emacs-file kind (emacs-pid))))
+        (cond ((and wanted (not delete))
+               (when (or info (not (file-exists-p file)))
+                 (gemini-companion-text-write-changed
+                  file (gemini-companion-tools--description info))))
+              ((file-exists-p file)
+               (delete-file file)))))))
 
-(defun gemini-companion-tools--sweep-rules ()
-  "Delete the files of rules of Emacs processes on this host that have exited."
-  (let ((prefix (gemini-companion-tools--rules-file "")))
-    (dolist (file (file-expand-wildcards (concat prefix "*")))
-      (unless (process-attributes
-               (string-to-number (string-remove-prefix prefix file)))
-        (delete-file file)))))
+(defun gemini-companion-tools--description (info)
+  "Return the description of this Emacs for hooks, a text.
+INFO is nil, or describes the server, see `gemini-companion-server-info'.
+Where process and host are unknown, a hook takes this Emacs for running."
+  (json-encode
+   `((ppid . ,(emacs-pid))
+     (host . ,(mapconcat #'identity
+                         (delq nil (list (system-name)
+                                         (file-symlink-p "/proc/self/ns/pid")))
+                         " "))
+     (files . ,(mapcar (pcase-lambda (`(,client ,file))
+                         (cons (intern client) file))
+                       ;; The first one of a client is its usual one.
+                       (seq-uniq (plist-get info :discovery)
+                                 (lambda (one other)
+                                   (equal (car one) (car other)))))))))
+
+(defun gemini-companion-tools--sweep-files ()
+  "Delete the files of Emacs processes on this host that have exited."
+  (dolist (kind '("emacs" "rules"))
+    (let ((prefix (gemini-companion-tools--emacs-file kind "")))
+      (dolist (file (file-expand-wildcards (concat prefix "*")))
+        (unless (process-attributes
+                 (string-to-number (string-remove-prefix prefix file)))
+          (delete-file file))))))
+
+(defun gemini-companion-tools--failures-file ()
+  "Return the name of the file to which hooks write their failures."
+  (expand-file-name "failures" (gemini-companion-install-extension-directory)))
 
 (defun gemini-companion-tools--rules-set (_symbol _value _operation where)
   "Update the file of rules soon, unless a buffer-local value is set.
@@ -288,22 +331,23 @@ WHERE is the buffer, or nil; see `add-variable-watcher'."
 (defun gemini-companion-tools--rules-changed ()
   "Update the file of rules, if the mode is still on."
   (when gemini-companion-tools--watches-rules
-    (gemini-companion-tools--update-rules)))
+    (gemini-companion-tools--update-files)))
 
 (defun gemini-companion-tools--watch-rules (on)
-  "Update the file of rules when rules change, if ON is non-nil; else delete it."
+  "Update the files of this Emacs when rules change, if ON is non-nil.
+Otherwise, delete them."
   (setq gemini-companion-tools--watches-rules on)
   (funcall (if on #'add-variable-watcher #'remove-variable-watcher)
            'gemini-companion-review-rules #'gemini-companion-tools--rules-set)
   (funcall (if on #'add-hook #'remove-hook)
-           'kill-emacs-hook #'gemini-companion-tools--delete-rules)
+           'kill-emacs-hook #'gemini-companion-tools--leave)
   (when on
-    (gemini-companion-tools--sweep-rules))
-  (gemini-companion-tools--update-rules (not on)))
+    (gemini-companion-tools--sweep-files))
+  (gemini-companion-tools--update-files (not on)))
 
-(defun gemini-companion-tools--delete-rules ()
-  "Delete the file of rules, as Emacs exits."
-  (gemini-companion-tools--update-rules 'delete))
+(defun gemini-companion-tools--leave ()
+  "Delete the files of this Emacs, as it exits."
+  (gemini-companion-tools--update-files 'delete))
 
 (defun gemini-companion-tools--review (facts)
   "Return a plist for the server: whether a rule requires a review of an edit.
@@ -865,7 +909,8 @@ paused, or the project is excluded" title)
     (gemini-companion-part-start 'shell)
     (gemini-companion-part-start 'permission)
     (gemini-companion-part-start 'rename)
-    (gemini-companion-server-call 'tools-update t)))
+    (gemini-companion-server-call 'tools-update t
+                                  (gemini-companion-tools--failures-file))))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering CLIs."

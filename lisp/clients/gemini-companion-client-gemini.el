@@ -79,6 +79,7 @@
   (gemini-companion-client-prompt-event 'BeforeAgent)
   (gemini-companion-client-silent-modes '("auto_edit" "yolo"))
   (gemini-companion-client-review-hook '(BeforeTool . "write_file|replace"))
+  (gemini-companion-client-review-answer '((decision . "ask")))
   (gemini-companion-client-inquiry-hook '(BeforeTool . "ask_user"))
   (gemini-companion-client-call-hooks
    '((BeforeTool AfterTool) . "run_shell_command|^mcp_(?!emacs_)"))

@@ -77,6 +77,11 @@
   (gemini-companion-client-prompt-event 'UserPromptSubmit)
   (gemini-companion-client-silent-modes '("auto" "auto-edit" "yolo"))
   (gemini-companion-client-review-hook '(PreToolUse . "write_file|edit"))
+  (gemini-companion-client-review-answer
+   '((hookSpecificOutput
+      . ((hookEventName . "PreToolUse")
+         (permissionDecision . "ask")
+         (permissionDecisionReason . "The hook of Emacs has failed")))))
   (gemini-companion-client-call-hooks
    '((PreToolUse PostToolUse PostToolUseFailure)
      . "run_shell_command|^mcp__(?!emacs__)"))

@@ -187,6 +187,10 @@ is for the modes of `gemini-companion-client-silent-modes'.  CLIENT then opens
 a review, or asks in its terminal; see
 `gemini-companion-client-reviews-in-terminal-p'.")
 
+(gemini-companion-client--define gemini-companion-client-review-answer (client)
+  "Return the answer of that hook with which CLIENT asks, after a failure.
+It is an object for `json-encode', in the shape of CLIENT.")
+
 (gemini-companion-client--define gemini-companion-client-silent-modes (client)
   "Return the modes in which CLIENT does not ask before an edit.
 The value is a list of strings, the names that CLIENT uses.")

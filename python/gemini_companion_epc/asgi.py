@@ -37,7 +37,7 @@ from .config import LARGEST_BODY, Config
 from .hosts import Hosts
 from .linked import Linked
 from .port import Port
-from .processes import ancestors, process_with
+from .processes import ancestors, is_below, process_with
 from .sessions import COMMENT, Session, Sessions, Stream, session_id_on
 from .system import is_own_peer
 from .types import Facts, MalformedArgument, clean
@@ -176,12 +176,7 @@ class Asgi:
         except (ValueError, TypeError) as error:
             raise HTTPException(400, f"Bad Request: {error}") from None
         if question.get("method") == "connected":
-            pids = await asyncio.to_thread(
-                ancestors, question.get("pid"), request.state.client
-            )
-            if not set(pids).intersection(self._sessions.pids()):
-                raise HTTPException(404, "The CLI is not connected")
-            return JSONResponse({})
+            return JSONResponse(await self._relation(request, question.get("pid")))
         client, questions = request.state.client, self._linked.questions
         if questions is None:
             raise HTTPException(404)  # since the request has begun
@@ -195,6 +190,19 @@ class Asgi:
             return JSONResponse(await questions.answer(client, question))
         except MalformedArgument as error:
             raise HTTPException(400, f"Bad Request: {error}") from None
+
+    async def _relation(self, request: Request, pid: object) -> Facts:
+        """Return how this Emacs and the CLI of the process ``pid`` are related.
+
+        The value is empty if the CLI is connected.  Raise HTTPException if it is not,
+        and was not started in this Emacs either.
+        """
+        pids = await asyncio.to_thread(ancestors, pid, request.state.client)
+        if set(pids).intersection(self._sessions.pids()):
+            return {}
+        if await asyncio.to_thread(is_below, pid, self._config.emacs_pid):
+            return {"started": True}
+        raise HTTPException(404, "The CLI is not connected")
 
     async def _post(self, request: Request, send: Send) -> None:
         body = await _body(request)

@@ -9,6 +9,10 @@ The bridge searches for Emacs again at each request, so it survives a restart of
 
 The bridge runs without this package, beside the module `common`.  It imports little,
 since a CLI waits for the hook after each edit.
+
+A CLI gives its hooks the environment of a project, such as its file .env, so nothing
+here depends on the environment.  Each Emacs has a file in the directory of the bridge,
+which names its discovery files.
 """
 
 from __future__ import annotations
@@ -24,14 +28,12 @@ if TYPE_CHECKING or __package__:
     from .common import (
         ASK,
         ASKING_MODES,
-        PORTS,
         RENAME,
-        TIMEOUT_FACTOR,
         UNKNOWN_RENAME,
         content_of,
-        directory_in,
         is_left_behind,
         is_own_listener,
+        may_be_plan,
         object_in,
         server_in,
     )
@@ -39,14 +41,12 @@ else:
     from common import (
         ASK,
         ASKING_MODES,
-        PORTS,
         RENAME,
-        TIMEOUT_FACTOR,
         UNKNOWN_RENAME,
         content_of,
-        directory_in,
         is_left_behind,
         is_own_listener,
+        may_be_plan,
         object_in,
         server_in,
     )
@@ -64,16 +64,16 @@ HOOKS = (
 if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
     import threading
 
-HOOK_SECONDS = 5 * TIMEOUT_FACTOR
-REVIEW_SECONDS = 8 * TIMEOUT_FACTOR
-NOTICE_SECONDS = 1 * TIMEOUT_FACTOR
-CALL_SECONDS = 2 * TIMEOUT_FACTOR
+HOOK_SECONDS = 5
+REVIEW_SECONDS = 8
+NOTICE_SECONDS = 1
+CALL_SECONDS = 2
 PERMISSION_SECONDS = 86000
 # The server gives a sign of life every two seconds.
-SILENT_SECONDS = 5 * TIMEOUT_FACTOR
-CONNECTED_SECONDS = 0.5 * TIMEOUT_FACTOR
-LIST_SECONDS = 5 * TIMEOUT_FACTOR
-ANSWER_SECONDS = 20 * TIMEOUT_FACTOR
+SILENT_SECONDS = 5
+CONNECTED_SECONDS = 0.5
+LIST_SECONDS = 5
+ANSWER_SECONDS = 20
 SCAN_SECONDS = 2
 # Qwen Code ends a call without progress after five minutes.
 PROGRESS_SECONDS = 60
@@ -95,10 +95,6 @@ class Refused(ValueError):
     """A server does not exist, or does not answer this request."""
 
 
-class Absent(Refused):
-    """Nothing listens at the port: the server has exited or crashed."""
-
-
 class NoEmacs(Exception):
     """No Emacs answers for this directory; the message is for the model."""
 
@@ -110,35 +106,53 @@ class NoEmacs(Exception):
 NOT_HERE = ((b"400",), (b"404",))
 
 
-def discovery_files(client: str) -> list[tuple[str, int]]:
-    """Return the names and times of the files in the directory for discovery."""
-    files = []
+def emacsen(kind: str = "emacs") -> list[Facts]:
+    """Return the contents of the files of ``kind`` that each Emacs has beside this one.
+
+    An Emacs that has rules for edits also has one of the kind "rules".
+    """
     try:
-        entries = [*os.scandir(directory_in(client, os.environ))]
+        entries = [*os.scandir(os.path.dirname(os.path.abspath(__file__)))]
     except OSError:
         return []
-    for entry in entries:
+    prefix = f"{kind}-"
+    return [content_of(file.path) for file in entries if file.name.startswith(prefix)]
+
+
+def discovery_file(emacs: Facts, client: str) -> str:
+    """Return the name of the discovery file for ``client`` in a file of ``emacs``."""
+    try:
+        return str(emacs["files"][client])
+    except (LookupError, TypeError):
+        return ""
+
+
+def discovery_files(client: str) -> list[tuple[int, str]]:
+    """Return the times and the names of the discovery files of each Emacs."""
+    files = []
+    for emacs in emacsen():
+        path = discovery_file(emacs, client)
         try:
-            files.append((entry.path, entry.stat(follow_symlinks=False).st_mtime_ns))
-        except OSError:
+            time = os.stat(path, follow_symlinks=False).st_mtime_ns
+        except (OSError, ValueError):
             continue
+        files.append((time, path))
     return files
 
 
+def server_of(path: str) -> tuple[int, str] | None:
+    """Return port and token in the discovery file ``path``, None if Emacs has ended."""
+    content = content_of(path)
+    try:
+        return None if is_left_behind(content) else server_in(content)
+    except (LookupError, ValueError, TypeError, AttributeError):
+        return None
+
+
 def servers(client: str) -> list[tuple[int, str]]:
-    """Return port and token of each Emacs: first that of this CLI, then the newest."""
-    wanted = os.environ.get(PORTS.get(client, ""))
-    rated = []
-    for path, time in discovery_files(client):
-        content = content_of(path)
-        try:
-            port, token = server_in(content)
-        except (LookupError, ValueError, TypeError, AttributeError):
-            continue
-        if is_left_behind(content):
-            continue
-        rated.append((str(port) == wanted, time, port, token))
-    return [(port, token) for *_, port, token in sorted(rated, reverse=True)]
+    """Return port and token of each Emacs that runs, the newest first."""
+    files = sorted(discovery_files(client), reverse=True)
+    return [server for _, path in files if (server := server_of(path))]
 
 
 # Ask Emacs
@@ -197,7 +211,7 @@ def ask(client: str, body: bytes, limit: float, call: Call | None = None) -> byt
 def nearest(client: str) -> list[tuple[tuple[int, str], int]]:
     """Return the `servers` of ``client`` with the `distance` of each, sorted by it.
 
-    Those after the one to which the CLI is connected count as 1, as does a single one.
+    Those after the one to which the CLI is connected count as 2, as does a single one.
     """
     all_servers = servers(client)
     distances: dict[tuple[int, str], int] = {}
@@ -205,20 +219,22 @@ def nearest(client: str) -> list[tuple[tuple[int, str], int]]:
         distances[server] = distance(server)
         if distances[server] == 0:
             break
-    pairs = [(server, distances.get(server, 1)) for server in all_servers]
+    pairs = [(server, distances.get(server, 2)) for server in all_servers]
     return sorted(pairs, key=lambda pair: pair[1])
 
 
 def distance(server: tuple[int, str]) -> int:
-    """Return 0 if the CLI is connected to ``server``, 1 if not, 2 if it is silent."""
+    """Return 0 if the CLI is connected to ``server``, 1 if its Emacs has started it.
+
+    Return 3 if ``server`` is silent, else 2.
+    """
     body = b'{"method": "connected", "pid": %d}' % os.getppid()
     try:
-        post(*server, body, CONNECTED_SECONDS)
+        return int(post(*server, body, CONNECTED_SECONDS) != b"{}")
     except TimeoutError:
-        return 2
+        return 3
     except (OSError, ValueError):
-        return 1
-    return 0
+        return 2
 
 
 def post(
@@ -248,7 +264,7 @@ def post(
             ("127.0.0.1", port), max(min(limit, silent), 0.01)
         )
     except ConnectionRefusedError:
-        raise Absent from None
+        raise Refused from None  # the server has exited or crashed
     with connection:
         if call is not None:
             call.attach(connection)
@@ -305,38 +321,40 @@ def run_confirmed(client: str) -> None:
             return  # Emacs then adds it to the next one
 
 
-def asks_itself(client: str, body: bytes) -> bool:
-    """Return whether the CLI asks in its mode about the edit of the event in ``body``.
+def asks_itself(client: str, event: Facts) -> bool:
+    """Return whether the CLI asks in its mode about the edit of ``event``.
 
     Gemini CLI does not report its mode, and asks once.
     """
+    return event.get("permission_mode") in ASKING_MODES.get(client, ())
+
+
+def edit_in(body: bytes) -> tuple[Facts, str]:
+    """Return the event in ``body`` and the file that it names, {} and "" if none."""
     try:
-        mode = object_in(body)["event"]["permission_mode"]
+        event = object_in(body)["event"]
+        return event, str(event["tool_input"]["file_path"])
     except (ValueError, TypeError, KeyError):
-        return False
-    return mode in ASKING_MODES.get(client, ())
+        return {}, ""
 
 
 def run_review(client: str, only_plans: bool) -> None:
     """Print whether the CLI is to ask before the edit of the event on stdin.
 
-    It is run while an Emacs has rules for that.  If none of those that run knows the
-    directory, none of their rules is for the file.  If an Emacs does not answer, or has
-    ended without deleting its file of rules, the CLI asks: a rule may be for the file.
-    But if no Emacs has rules and ``only_plans`` are reviewed, its mode then decides.
+    It is run while an Emacs has rules for that, or if ``only_plans``, for what may be a
+    plan.  If none of those that run knows the directory, none of their rules is for the
+    file.  If one that runs does not answer, the CLI asks: a rule may be for the file.
+    If none runs any longer, the mode of the CLI decides.
     """
     body = event("event", "only_plans" if only_plans else "")
-    failed = {} if only_plans or asks_itself(client, body) else ASK[client]
+    has_failed, refused = False, set()
     end = monotonic() + REVIEW_SECONDS
-    has_failed, has_refused = False, False
     for server, _ in nearest(client):
         try:
             answer = object_in(post(*server, body, end - monotonic()))
-        except Absent:
-            has_failed = True
-        except Refused as refused:
-            if refused.args in NOT_HERE:
-                has_refused = True
+        except Refused as problem:
+            if problem.args in NOT_HERE:
+                refused.add(server)
             else:
                 has_failed = True
         except (OSError, ValueError):
@@ -344,7 +362,14 @@ def run_review(client: str, only_plans: bool) -> None:
         else:
             print(json.dumps(answer))
             return
-    print(json.dumps({} if has_refused and not has_failed else failed))
+    # The server of an Emacs that runs may have crashed.
+    for emacs in [] if only_plans else emacsen("rules"):
+        server_there = server_of(discovery_file(emacs, client))
+        has_failed |= not is_left_behind(emacs) and server_there not in refused
+    announced, file = edit_in(body)
+    is_possible = may_be_plan(file) or not only_plans
+    asks = has_failed and is_possible and not asks_itself(client, announced)
+    print(json.dumps(ASK[client] if asks else {}))
 
 
 def run_permission(client: str) -> None:
@@ -379,7 +404,7 @@ class Bridge:
         self._directory = os.getcwd()
         self._lock = threading.Lock()
         self._has_tools: bool | None = None
-        self._seen: list[tuple[str, int]] = []
+        self._seen: list[tuple[int, str]] = []
         self._calls: dict[RequestId, Call] = {}
 
     def run(self) -> None:

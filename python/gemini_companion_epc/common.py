@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 LARGEST_FILE = 65536
 
-# By which tests on a busy machine multiply the limits for hooks and answers of Emacs.
-TIMEOUT_FACTOR = float(os.environ.get("GC_TIMEOUT_FACTOR", 1))
-
 # The tool whose answer waits for the user.
 RENAME = "rename_symbol"
 UNKNOWN_RENAME = (
@@ -59,8 +56,12 @@ ASK: dict[str, Facts] = {
 # The modes in which a CLI asks before an edit by itself, or writes none.  With that
 # answer, it would ask twice.
 ASKING_MODES = {"qwen": ("default", "plan")}
-# The variable with the port of the Emacs in whose terminal a linked CLI runs.
-PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
+
+
+def may_be_plan(file: str) -> bool:
+    """Return whether ``file`` may be the plan of a CLI; Emacs decides."""
+    directory, _, name = file.rpartition("/")
+    return directory.endswith("/plans") and name.endswith(".md")
 
 
 # Discovery files

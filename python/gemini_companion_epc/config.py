@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
 
-from .common import TIMEOUT_FACTOR
 from .types import StartError
 
 LARGEST_BODY = 64 * 1024 * 1024
@@ -43,13 +42,13 @@ class Config:
     """Time limit of tools/list for finding the process of its session."""
     question_limit: float = 15
     """Time limit for a question of the model."""
-    edit_limit: float = 4 * TIMEOUT_FACTOR
+    edit_limit: float = 4
     """Time limit for Emacs to find the new errors after an edit."""
-    addition_limit: float = 0.8 * TIMEOUT_FACTOR
+    addition_limit: float = 0.8
     """Time limit for Emacs to return what to add to a prompt."""
     # Less than the time limit of the hook, which then lets the CLI ask.  Just after an
     # answer, Emacs closes the review, which takes seconds on a busy machine.
-    review_limit: float = 5 * TIMEOUT_FACTOR
+    review_limit: float = 5
     """Time limit for Emacs to decide whether a rule requires a review of an edit."""
     permission_limit: float = 86000
     """Time limit for the user to answer a permission in Emacs."""
@@ -63,12 +62,14 @@ class Config:
     # Nothing else asks the user, and a command of the user may take a minute.
     process_check: float = 0.5
     """Time between two checks of the process of a CLI whose permission waits."""
-    notice_limit: float = 0.2 * TIMEOUT_FACTOR
+    notice_limit: float = 0.2
     """Time limit for Emacs to answer a hook for which a CLI waits before it asks."""
-    call_limit: float = 1.5 * TIMEOUT_FACTOR
+    call_limit: float = 1.5
     """Time limit for the snapshot before a call of a tool, for which a CLI waits."""
-    after_limit: float = 4 * TIMEOUT_FACTOR
+    after_limit: float = 4
     """Time limit for the snapshot after it."""
+    failure_check: float = 5
+    """Time between two checks of the file to which hooks write their failures."""
     diff_limit: float = 120
     """Time limit for Emacs to answer open-diff and close-diff."""
     file_check: float = 60

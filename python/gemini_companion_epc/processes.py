@@ -94,6 +94,14 @@ def ancestors(pid: object, client: Client) -> list[int]:
     return []
 
 
+def is_below(pid: object, ancestor: int) -> bool:
+    """Return whether ``ancestor`` is among the processes above ``pid``."""
+    if isinstance(pid, int):
+        with suppress(psutil.Error, OSError, OverflowError, ValueError):
+            return ancestor in (one.pid for one in psutil.Process(pid).parents())
+    return False
+
+
 def _of_one_cli(processes: Sequence[psutil.Process], client: Client) -> list[int]:
     """Return the numbers of ``processes``, each the parent of the one before."""
     pids, has_cli = [], False

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from .client import Client
-from .common import ASK, RENAME, UNKNOWN_RENAME
+from .common import ASK, RENAME, UNKNOWN_RENAME, may_be_plan
 from .config import Config
 from .emacs import Emacs
 from .hooks import LONGEST_QUESTION, Edited, Hooks, Question, Step
@@ -173,7 +173,7 @@ class Questions:
         if announced is not None:
             path = os.path.join(directory, announced)
             facts = {**cli, "path": path, "mode": hooks.mode(event)}
-            asks_if_failed = request.get("only_plans") is not True
+            asks_if_failed = request.get("only_plans") is not True or may_be_plan(path)
             must_ask = await self._must_ask(facts, asks_if_failed)
             return ASK[client.name] if must_ask else {}
         if has_ended:

@@ -111,7 +111,55 @@ def test_a_rule_accepts_or_reviews_what_gemini_cli_asks_about(world: World) -> N
     assert lisp.read_text() == "two\n"
 
 
-def test_a_cli_asks_in_yolo_mode_while_emacs_hangs_and_after_its_crash(
+# What a project may set in its file .env; the CLI gives it to its hooks.
+HOSTILE = """
+GC_TIMEOUT_FACTOR=x
+PYTHONPATH={0}
+PYTHONHOME={0}
+PYTHONSTARTUP={0}/json.py
+PYTHONWARNINGS=error
+PYTHONINSPECT=1
+XDG_RUNTIME_DIR={0}
+QWEN_HOME={0}
+TMP={0}
+LC_ALL=x
+"""
+
+
+def test_nothing_that_a_project_sets_turns_a_rule_off(world: World) -> None:
+    world.file("json.py", "raise SystemExit(0)\n")
+    world.file(".env", HOSTILE.format(world.project))
+    _, reviews, cli = linked(world, "auto_edit", '("*.el" . always)')
+    file, other = world.file("b.el", "one\n"), world.project / "b.txt"
+    cli.model.script(write_file(other, "x"), write_file(file, "two\n"), say("did"))
+    cli.prompt()
+    reviews.shown("b.el")
+    assert (other.read_text(), file.read_text()) == ("x", "one\n")
+    reviews.accept()
+    cli.wait_for("did")
+    assert file.read_text() == "two\n"
+
+
+def test_a_cli_asks_if_its_hook_fails_and_emacs_says_why(world: World) -> None:
+    emacs, reviews, cli = linked(world, "auto_edit", '("*.el" . always)')
+    file = world.file("b.el", "one\n")
+    directory = emacs.value("(gemini-companion-install-extension-directory)")
+    bridge = Path(str(directory), "bridge.py")
+    bridge.write_text("raise ValueError('Boom')\n")
+    cli.model.script(write_file(file, "two\n"), say("did"))
+    cli.prompt()
+    reviews.shown("b.el")
+    assert file.read_text() == "one\n"
+    reviews.accept()
+    cli.wait_for("did")
+    assert file.read_text() == "two\n"
+    emacs.holds(
+        '(with-current-buffer "*Warnings*"'
+        ' (string-search "status 1: ValueError: Boom" (buffer-string)))'
+    )
+
+
+def test_a_cli_asks_in_yolo_mode_while_emacs_hangs_and_not_after_its_crash(
     world: World,
 ) -> None:
     emacs, _, cli = linked(world, "yolo", '("*.el" . always)')
@@ -132,7 +180,9 @@ def test_a_cli_asks_in_yolo_mode_while_emacs_hangs_and_after_its_crash(
         os.kill(emacs.pid, signal.SIGKILL)
     emacs.wait_until_exited()
     assert file.read_text() == "two\n"
-    asks("three\n", "did after the crash")
+    # The CLI is as if it were not linked.
+    cli.is_free(write_file(file, "three\n"))
+    assert file.read_text() == "three\n"
 
 
 def test_the_mode_of_a_cli_decides_once_emacs_cannot(world: World) -> None:

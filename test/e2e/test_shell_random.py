@@ -608,14 +608,37 @@ class Turns:
         return contents
 
 
+# On a busy machine, a CLI would go on without a snapshot, and nothing be known.
+PATIENT = r"""
+(with-eval-after-load 'gemini-companion-server
+  (advice-add
+   'gemini-companion-server--settings :filter-return
+   (lambda (settings)
+     `(:call_limit 30 :after_limit 80 :edit_limit 80 :addition_limit 16
+       :review_limit 100 :notice_limit 4 ,@settings))))
+(with-eval-after-load 'gemini-companion-tools
+  (advice-add
+   'gemini-companion-tools--write-extension :after
+   (lambda ()
+     (write-region "import bridge
+
+for name in [name for name in vars(bridge) if name.endswith('_SECONDS')]:
+    setattr(bridge, name, 20 * getattr(bridge, name))
+bridge.main()
+" nil
+                   (expand-file-name "__main__.py"
+                                     (gemini-companion-install-extension-directory))
+                   nil 'silent))))
+"""
+
+
 @pytest.mark.parametrize("begin", range(0, TURNS, LONGEST))
 def test_each_line_is_of_who_has_written_it(world: World, begin: int) -> None:
     seed = begin + int(os.environ.get("GC_SHELL_SEED") or random.randrange(10**6))
     print(f"GC_SHELL_SEED={seed}")
-    # On a busy machine, a CLI would go on without a snapshot, and nothing be known.
-    world.scratch.variables["GC_TIMEOUT_FACTOR"] = "20"
     (world.scratch.home / ".qwen").mkdir(exist_ok=True)
-    emacs = world.emacs(world.file("a.txt", "".join(f"base-{n}\n" for n in range(9))))
+    file = world.file("a.txt", "".join(f"base-{n}\n" for n in range(9)))
+    emacs = world.emacs(file, extra=PATIENT)
     link(world, emacs)
     for name in ("b.txt", "c.txt", "d.txt"):
         world.file(name, "".join(f"base-{name}-{n}\n" for n in range(12)))

@@ -17,33 +17,26 @@ from typing import Any
 
 import pytest
 
-from conftest import Alone, ServeAlone, edit, until
+from conftest import Alone, ServeAlone, dead_pid, edit, until
+from extension import FACTOR, announce, command, extension
 from fake_cli import BOUND
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.common import ASK, UNKNOWN_RENAME
+from gemini_companion_epc.common import ASK, UNKNOWN_RENAME, this_host
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.port import UnixPort
 from gemini_companion_epc.questions import TOOLS
 from gemini_companion_epc.types import Facts, Process
 
-SOURCE = f"open({program.__file__!r}).read()"
-SCAN_SOON = ".replace('SCAN_SECONDS = 2', 'SCAN_SECONDS = 0.1')"
-# The machine may be busy.
-TIMEOUT_FACTOR = 4
-# It is not in a package, but beside the module that it shares with the server.
-BESIDE = f"import sys; sys.path.append({os.path.dirname(program.__file__)!r})"
-START = f"{BESIDE}; exec({SOURCE} + 'main()')"
 
-
-def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> Path:
-    files = DiscoveryFiles(1, port, token, {"TMPDIR": str(tmp)}, UnixPort(port))
+def discovery(
+    tmp: Path, port: int, token: str, roots: tuple[str, ...] = (), emacs_pid: int = 1
+) -> Path:
+    homes = {"TMPDIR": str(tmp), "QWEN_HOME": str(tmp / "qwen")}
+    files = DiscoveryFiles(emacs_pid, port, token, homes, UnixPort(port))
     assert files.update(roots) == []
+    announce(tmp, port, dict(reversed(files.names())))
     return Path(files.names()[0][1])
-
-
-def environment(tmp: Path) -> dict[str, str]:
-    return {"TMPDIR": str(tmp), "GC_TIMEOUT_FACTOR": str(TIMEOUT_FACTOR)}
 
 
 class Bridge:
@@ -57,11 +50,10 @@ class Bridge:
         quick: bool = False,
         **env: str,
     ) -> None:
-        code = START.replace(SOURCE, SOURCE + SCAN_SOON) if quick else START
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", code, self.client, *arguments],
+            command(tmp, self.client, *arguments, quick=quick),
             cwd=directory,
-            env={**environment(tmp), **env},
+            env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -96,6 +88,11 @@ class Bridge:
         output, errors = self._process.communicate(text.encode(), BOUND)
         assert (self._process.returncode, errors) == (0, b"")
         return output.decode()
+
+
+def beside(tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the bridge in this process be that of the extension."""
+    monkeypatch.setattr(program, "__file__", str(extension(tmp) / "bridge.py"))
 
 
 @pytest.fixture
@@ -146,6 +143,7 @@ def test_a_slow_emacs_is_not_a_missing_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program, "ANSWER_SECONDS", 0.1)
+    beside(tmp_path, monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as slow:
         discovery(tmp_path, slow.getsockname()[1], "x")
         bridge, call = program.Bridge("gemini"), program.Call()
@@ -169,20 +167,28 @@ def test_the_best_of_several_emacsen_is_asked_first(
             ("old", 1, str(tmp_path)), ("new", 2, str(tmp_path)), ("other", 3, "/other")
         )
     )  # fmt: skip
-    port = {"GEMINI_CLI_IDE_SERVER_PORT": str(old.port)}
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         discovery(tmp_path, unused.getsockname()[1], "x")
-        assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
         assert "/new" in start_bridge(tmp_path).call("diagnostics")
-        port_of_other = {"GEMINI_CLI_IDE_SERVER_PORT": str(other.port)}
-        assert "/new" in start_bridge(tmp_path, **port_of_other).call("diagnostics")
+        # The CLI, of which this process is a part, was started in that Emacs.
+        started_in(old, os.getppid())
+        assert "/old" in start_bridge(tmp_path).call("diagnostics")
+        started_in(old, 0)
+        started_in(other, os.getppid())
+        assert "/new" in start_bridge(tmp_path).call("diagnostics")
         assert not other.emacs.asked
         assert len(new.emacs.asked) == 2
-        # The CLI, of which this process is a part, is connected to it.
+        # It is connected to this one.
+        started_in(old, os.getppid())
         session = new.do(new.sessions.open, "one", CLIENTS[0])
         session.process = Process(os.getpid())
-        assert "/new" in start_bridge(tmp_path, **port).call("diagnostics")
+        assert "/new" in start_bridge(tmp_path).call("diagnostics")
+
+
+def started_in(alone: Alone, pid: int) -> None:
+    """Let ``pid`` be that of the Emacs of ``alone``."""
+    object.__setattr__(alone.config, "emacs_pid", pid)
 
 
 @pytest.mark.parametrize("is_dripping", [False, True])
@@ -207,7 +213,7 @@ def test_an_emacs_that_hangs_does_not_hide_another(
         os.utime(newest, (10**10, 10**10))
         began = time.monotonic()
         assert "new error" in str(run_hook(tmp_path, event(file)))
-        assert time.monotonic() - began < TIMEOUT_FACTOR * program.HOOK_SECONDS
+        assert time.monotonic() - began < FACTOR * program.HOOK_SECONDS
         hanging.shutdown(socket.SHUT_RDWR)
     ended.set()
 
@@ -396,8 +402,7 @@ def test_what_emacs_adds_to_a_prompt_is_not_confirmed_if_it_cannot_be_printed(
     alone.answer({"text": "undone"})
     prompt = {"hook_event_name": "BeforeAgent", "prompt": "go", "cwd": str(tmp_path)}
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", START, "gemini", "--prompt"],
-        env=environment(tmp_path),
+        command(tmp_path, "gemini", "--prompt"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -438,14 +443,18 @@ def test_the_hook_is_silent_in_doubt(alone: Alone, tmp_path: Path) -> None:
 
 def review(tmp: Path, file: Path, option: str = "--review") -> Any:
     """Return the answer of the hook before Gemini CLI writes ``file``."""
-    announced = {
+    hook = Bridge(tmp, tmp, option)
+    return json.loads(hook.end(json.dumps(announcement(tmp, file))))
+
+
+def announcement(directory: Path, file: Path) -> Facts:
+    """Return what Gemini CLI, in ``directory``, sends before it writes ``file``."""
+    return {
         "hook_event_name": "BeforeTool",
-        "cwd": str(tmp),
+        "cwd": str(directory),
         "tool_name": "write_file",
         "tool_input": {"file_path": str(file), "content": "new"},
     }
-    hook = Bridge(tmp, tmp, option)
-    return json.loads(hook.end(json.dumps(announced)))
 
 
 class BridgeOfQwen(Bridge):
@@ -461,7 +470,7 @@ def review_qwen(tmp: Path, mode: str) -> Any:
         "tool_name": "write_file",
         "tool_input": {"file_path": str(tmp / "a.py"), "content": "new"},
     }
-    hook = BridgeOfQwen(tmp, tmp, "--review", QWEN_HOME=str(tmp / "qwen"))
+    hook = BridgeOfQwen(tmp, tmp, "--review")
     return json.loads(hook.end(json.dumps(announced)))
 
 
@@ -478,7 +487,7 @@ def test_a_rule_of_emacs_decides_whether_the_cli_asks(
     kind, facts, texts = alone.emacs.asked[-1]
     assert (kind, facts["path"], list(texts)) == ("review", str(tmp_path / "a.py"), [])
     # What cannot be asked about may be what a rule is for.
-    assert review(tmp_path, Path("a\x01.py")) == ASKS
+    assert review(tmp_path, Path("a\0.py")) == ASKS
 
 
 def test_a_rule_of_emacs_makes_qwen_code_ask_where_it_does_not(
@@ -487,13 +496,13 @@ def test_a_rule_of_emacs_makes_qwen_code_ask_where_it_does_not(
     asks = ASK["qwen"]
     modes: dict[str, Facts] = {"default": {}, "plan": {}}
     modes |= dict.fromkeys(["auto", "auto-edit", "yolo", "new"], asks)
-    # Emacs has crashed, and its file of rules is left.
+    # The server of an Emacs with rules has crashed.
+    crashed = rules(tmp_path, os.getpid())
     for mode, expected in modes.items():
         assert review_qwen(tmp_path, mode) == expected
+    crashed.unlink()
     tmp_path.joinpath("qwen").mkdir()
-    homes = {"TMPDIR": str(tmp_path), "QWEN_HOME": str(tmp_path / "qwen")}
-    files = DiscoveryFiles(1, alone.port, alone.token, homes, UnixPort(alone.port))
-    assert files.update(()) == []
+    discovery(tmp_path, alone.port, alone.token)
     alone.answer({"review": "always"})
     for mode, expected in modes.items():
         assert review_qwen(tmp_path, mode) == expected
@@ -502,12 +511,21 @@ def test_a_rule_of_emacs_makes_qwen_code_ask_where_it_does_not(
     assert review_qwen(tmp_path, "yolo") == {}
 
 
-def test_a_plan_is_reviewed_if_emacs_says_so_and_never_else(
+def test_a_plan_is_reviewed_unless_emacs_says_that_it_is_none(
     serve_alone: ServeAlone, tmp_path: Path
 ) -> None:
-    file, crashed = tmp_path / "plans" / "a.md", discovery(tmp_path, closed_port(), "x")
-    # Emacs has crashed: no file of rules was left.
+    file = tmp_path / "plans" / "a.md"
+    others = [tmp_path / "plans" / "a.py", tmp_path / "plans.md" / "a.md"]
     assert review(tmp_path, file, "--plan") == {}
+    # Emacs has crashed.
+    crashed = discovery(tmp_path, closed_port(), "x", emacs_pid=dead_pid())
+    assert review(tmp_path, file, "--plan") == {}
+    crashed.unlink()
+    # Only its server has.
+    crashed = discovery(tmp_path, closed_port(), "x")
+    assert review(tmp_path, file, "--plan") == ASKS
+    for other in others:
+        assert review(tmp_path, other, "--plan") == {}
     crashed.unlink()
     here = serve_alone(review_limit=0.2)
     here.linked.turn(True)
@@ -515,7 +533,7 @@ def test_a_plan_is_reviewed_if_emacs_says_so_and_never_else(
     for answer, expected in (("always", ASKS), ("-", {})):
         here.answer({"review": answer})
         assert review(tmp_path, file, "--plan") == expected
-    assert review(tmp_path, Path("plans/a\x01.md"), "--plan") == {}
+    assert review(tmp_path, Path("plans/a\0.md"), "--plan") == ASKS
     # It hangs.
     silence = asyncio.Event()
 
@@ -524,24 +542,75 @@ def test_a_plan_is_reviewed_if_emacs_says_so_and_never_else(
         return {}
 
     here.emacs.on_question = silent
-    assert review(tmp_path, file, "--plan") == {}
+    assert review(tmp_path, file, "--plan") == ASKS
+    for other in others:
+        assert review(tmp_path, other, "--plan") == {}
+
+
+def hostile_environment(tmp: Path) -> dict[str, Any]:
+    """Return what a file .env in a project may set, with files in ``tmp``."""
+    (tmp / "evil").mkdir(exist_ok=True)
+    for name in ("json", "socket", "os", "common", "bridge", "sitecustomize"):
+        (tmp / "evil" / f"{name}.py").write_text("raise SystemExit(0)\n")
+    evil = str(tmp / "evil")
+    homes = "TMPDIR TMP TEMP HOME USERPROFILE QWEN_HOME PYTHONHOME XDG_RUNTIME_DIR"
+    names = "PYTHONPATH PYTHONSTARTUP PYTHONPYCACHEPREFIX PYTHONUSERBASE PATH PWD"
+    odd = "GC_TIMEOUT_FACTOR PYTHONIOENCODING PYTHONHASHSEED LC_ALL GC_LISP"
+    switches = "PYTHONINSPECT PYTHONVERBOSE PYTHONOPTIMIZE PYTHONDEVMODE PYTHONUTF8"
+    return {
+        **dict.fromkeys(homes.split(), evil),
+        **dict.fromkeys(names.split(), evil),
+        **dict.fromkeys(odd.split(), "x"),
+        **dict.fromkeys(switches.split(), "1"),
+        "PYTHONWARNINGS": "error",
+        "NODE_OPTIONS": "--no-such-option",
+        "GEMINI_CLI_IDE_SERVER_PORT": "1",
+    }
+
+
+def test_the_environment_of_a_project_changes_no_answer(
+    alone: Alone, tmp_path: Path
+) -> None:
+    discovery(tmp_path, alone.port, alone.token)
+    alone.answer({"review": "always"})
+    project, environment = tmp_path / "evil", hostile_environment(tmp_path)
+    announced = json.dumps(announcement(project, project / "plans" / "a.md"))
+    for option in ("--review", "--plan"):
+        hook = Bridge(project, tmp_path, option, **environment)
+        assert json.loads(hook.end(announced)) == ASKS
+        assert alone.emacs.asked.pop()[0] == "review"
 
 
 def test_a_cli_asks_if_no_emacs_says_that_it_has_no_rule(
     serve_alone: ServeAlone, tmp_path: Path
 ) -> None:
     file = tmp_path / "a.py"
-    # Emacs has crashed, and its file of rules is left.
+    # Emacs was killed, and its files are left: the CLI is as if it were not linked.
+    left = [
+        discovery(tmp_path, closed_port(), "x", emacs_pid=dead_pid()),
+        rules(tmp_path, dead_pid()),
+    ]
+    assert review(tmp_path, file) == {}
+    for path in left:
+        path.unlink()
+    # It may run on another host, or in another container.
+    elsewhere = rules(tmp_path, dead_pid(), host="elsewhere")
+    assert review(tmp_path, file) == ASKS
+    elsewhere.unlink()
+    # Its server has crashed, or is about to write its first discovery file.
+    with_rules = rules(tmp_path, os.getpid())
     assert review(tmp_path, file) == ASKS
     crashed = discovery(tmp_path, closed_port(), "x")
     assert review(tmp_path, file) == ASKS
     crashed.unlink()
+    with_rules.unlink()
 
     here = serve_alone(review_limit=0.2)
     here.linked.turn(True)
     file_here = discovery(tmp_path, here.port, here.token)
     # The directory is excluded or belongs to no project.
     here.linked.roots = [str(tmp_path / "other")]
+    rules(tmp_path, os.getpid(), gemini=str(file_here))
     assert review(tmp_path, file) == {}
     # The Emacs of that directory may be the one that has crashed.
     crashed = discovery(tmp_path, closed_port(), "x")
@@ -565,6 +634,11 @@ def test_a_cli_asks_if_no_emacs_says_that_it_has_no_rule(
         discovery(tmp_path, hung.getsockname()[1], "x")
         hook = Bridge(tmp_path, tmp_path, "--review")
         assert json.loads(hook.end(event(file))) == ASKS
+
+
+def rules(tmp: Path, pid: int, host: str = "", **files: str) -> Path:
+    """Write the file of an Emacs with rules, whose discovery files are ``files``."""
+    return announce(tmp, pid, files, "rules", ppid=pid, host=host or this_host())
 
 
 def closed_port() -> int:
@@ -739,7 +813,7 @@ def test_the_progress_of_a_rename_is_reported_if_that_is_wanted(
 def test_a_port_that_is_none_hides_no_emacs(
     alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: object
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    beside(tmp_path, monkeypatch)
     good = discovery(tmp_path, alone.port, alone.token)
     for kind in ("port", "lock"):
         content: Facts = {"ideInfo": {"name": "emacs"}, "authToken": "x", "port": port}
@@ -754,7 +828,7 @@ def test_a_port_that_is_none_hides_no_emacs(
 def test_a_file_of_an_emacs_that_has_exited_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    beside(tmp_path, monkeypatch)
     emacs = subprocess.Popen([sys.executable, "-c", ""])
     emacs.wait()
     # A program that answers nothing has its port now.

@@ -6,7 +6,6 @@ import pytest
 
 from gemini_companion_epc.client import Client
 from gemini_companion_epc.clients import CLIENTS, client_of
-from gemini_companion_epc.common import PORTS
 
 GEMINI, QWEN, COPILOT, PI = CLIENTS
 
@@ -45,7 +44,6 @@ def test_emacs_has_the_same_clients() -> None:
         assert f'"{client.title}"' in adapter
         home = client.home_variable or "TMPDIR"
         assert f'"{home}"' in adapter
-        assert f'"{PORTS.get(client.name, client.title)}"' in adapter
         assert ("-reconnect-command" in adapter) == bool(client.reconnect)
         for event in getattr(client.hooks, "events", ()):
             assert f"({event})" in adapter

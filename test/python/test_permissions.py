@@ -10,7 +10,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ import pytest
 from sexpdata import Symbol
 
 from conftest import Start, dead_pid, until
+from extension import announce, command
 from fake_cli import BOUND
 from fake_emacs import NO_ANSWER, FakeEmacs, plist
 from gemini_companion_epc import bridge as program
@@ -47,11 +47,8 @@ class Hook:
     """A hook that a shell of a CLI has started, in a group of its own."""
 
     def __init__(self, event: Facts) -> None:
-        run = f"runpy.run_path({program.__file__!r})['main']()"
-        # As in the extension, it is beside the module `common`.
-        beside = f"sys.path.append({os.path.dirname(program.__file__)!r})"
-        main = f"import runpy, sys; {beside}; {run}"
-        hook = shlex.join([sys.executable, "-c", main, "qwen", "--permission"])
+        home = Path(os.environ["HOME"])
+        hook = shlex.join(command(home, "qwen", "--permission", factor=1))
         line = f"{hook} || echo {{}}"
         self.cli = subprocess.Popen(
             ["sh", "-c", f"sh -c {shlex.quote(line)}; true"],
@@ -106,6 +103,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeEmacs
         patch.setenv("HOME", str(root / "home"))
         patch.setenv("TMPDIR", str(root))
         emacs = FakeEmacs(root, forked=True, silence_limit=BOUND).connect()
+    announce(root / "home", "shared", dict(emacs.hello["discovery"]))
     yield emacs, str(root / "home")
     emacs.close()
     assert "Traceback" not in "".join(emacs.log), "".join(emacs.log)
@@ -128,6 +126,7 @@ def server(start: Start, answer: Any = NO_ANSWER, **settings: float) -> FakeEmac
     """Return an Emacs that gives ``answer``, a form or a function, to permissions."""
     # A busy machine is no silent Emacs.
     emacs = start(**{"silence_limit": BOUND, **settings})
+    announce(Path(os.environ["HOME"]), emacs.port, dict(emacs.hello["discovery"]))
     asked_by(emacs, answer)
     return emacs
 

@@ -112,7 +112,7 @@ quit, whether to unlink them by t or nil."
                                  (cons event
                                        (seq-map (lambda (hook)
                                                   (should (string-suffix-p
-                                                           "|| echo {}"
+                                                           "echo {}; }; else echo {}; fi"
                                                            (cdr (assoc "bash" hook))))
                                                   (cdr (assoc "matcher" hook)))
                                                 hooks)))
@@ -289,7 +289,15 @@ quit, whether to unlink them by t or nil."
   :tags '(pure)
   (gemini-companion-tools-test-with-home
     (let ((gemini-companion-review-rules nil)
+          (bridge (expand-file-name "bridge" directory))
+          (failing (expand-file-name "failing" directory))
+          (killed (expand-file-name "killed" directory))
           (input "{\"file_path\": \"/src/a.md\"}"))
+      (pcase-dolist (`(,program . ,text)
+                     `((,failing . "echo The reason >&2; exit 1")
+                       (,killed . "kill -9 $$")))
+        (write-region (concat "#!/bin/sh\n" text "\n") nil program nil 'silent)
+        (set-file-modes program #o755))
       (cl-flet* ((line ()
                    (let ((text (gemini-companion-client-settings-get
                                 (expand-file-name
@@ -298,31 +306,32 @@ quit, whether to unlink them by t or nil."
                                 '("hooks" "BeforeTool"))))
                      (cdr (assoc "command"
                                  (aref (cdr (assoc "hooks" (aref text 0))) 0)))))
-                 (runs ()
-                   ;; The bridge is a program that says that it was run.
+                 (line-with (program)
+                   ;; PROGRAM is run in place of Python, with its arguments.
+                   (replace-regexp-in-string
+                    (regexp-quote (shell-quote-argument
+                                   (car (gemini-companion-tools--command "gemini"))))
+                    program (line) t t))
+                 (answer (line)
                    (with-temp-buffer
                      (insert input)
                      (call-process-region
-                      nil nil "sh" t t nil "-c"
-                      (replace-regexp-in-string
-                       "{ .* --plan" "{ echo PLAN; cat"
-                       (replace-regexp-in-string
-                        "then .* --review" "then echo BRIDGE" (line) t t)
-                       t t))
+                      nil nil "/bin/sh" t '(t nil) nil "-c" line)
                      (string-trim (buffer-string))))
+                 (runs ()
+                   (answer (line-with bridge)))
                  (becomes (expected)
                    (gemini-companion-test-eventually (equal expected (runs)))))
+        (with-temp-file bridge
+          (insert "#!/bin/sh\n"
+                  "case $* in *--review) echo BRIDGE ;;"
+                  " *--plan) echo PLAN; exec cat ;; esac\n"))
+        (set-file-modes bridge #o755)
         (gemini-companion-tools-test-call 'all)
         (gemini-companion-part-ready 'tools 'started)
         (becomes "{}")
-        ;; No other program is run: an edit costs only a look for the file, and
-        ;; one at its text.
-        (let* ((cat (executable-find "cat"))
-               (only (expand-file-name "only" directory))
-               (process-environment (cons (concat "PATH=" only)
-                                          process-environment)))
-          (make-directory only)
-          (make-symbolic-link cat (expand-file-name "cat" only))
+        ;; Where the project sets PATH, nothing is missing.
+        (let ((process-environment (cons "PATH=/nowhere" process-environment)))
           (should (equal "{}" (runs))))
         ;; The bridge for a plan gets the event as it is.
         (setq input (concat "{\"file_path\": \"/a/.gemini/tmp/b/plans/c.md\","
@@ -332,21 +341,22 @@ quit, whether to unlink them by t or nil."
         (setq input "{}")
         (set-default 'gemini-companion-review-rules '(("*.el" . always)))
         (becomes "BRIDGE")
-        ;; Its Python, or the extension, is gone.
-        (dolist (gone (list "then '?[^ ']*python[^ ']*'?"
-                            (regexp-quote
-                             (gemini-companion-install-extension-directory))))
-          (should (string-match-p gone (line)))
-          (should (equal "{}"
-                         (with-temp-buffer
-                           (call-process
-                            "sh" nil '(t nil) nil "-c"
-                            (replace-regexp-in-string
-                             gone (if (string-prefix-p "then" gone)
-                                      "then /no/such/python"
-                                    "/no/such/directory/")
-                             (line)))
-                           (string-trim (buffer-string))))))
+        ;; The bridge fails, or is killed: a rule may be for the file.
+        (dolist (program (list failing killed))
+          (should (equal "{\"decision\":\"ask\"}" (answer (line-with program)))))
+        (should (equal (list "The reason" "gemini --review: exit status 1"
+                             "gemini --review: exit status 137")
+                       ;; Some shells say themselves that it was killed.
+                       (remove "Killed"
+                               (split-string (gemini-companion-test-file-text
+                                              (gemini-companion-tools--failures-file))
+                                             "\n" t))))
+        ;; Its Python, or the extension, is gone: the CLI is as if it were not linked.
+        (should (equal "{}" (answer (line-with "/no/such/python"))))
+        (should (equal "{}" (answer (replace-regexp-in-string
+                                     (regexp-quote
+                                      (gemini-companion-install-extension-directory))
+                                     "/no/such/directory/" (line)))))
         (set-default 'gemini-companion-review-rules nil)
         (becomes "{}")
         (set-default 'gemini-companion-review-rules '(("*.el" . always)))
