@@ -271,8 +271,8 @@ KIND is \"emacs\", or \"rules\" for a file that exists while there are rules.
 PROCESS is a number, or \"\" for the common prefix of the names.  Each Emacs
 has files of its own, as each has its own rules.  The name includes the host,
 since hosts may share the directory."
-  (expand-file-name (format "%s-%s-%s" kind (md5 (system-name)) process)
-                    (gemini-companion-install-extension-directory)))
+  (concat (gemini-companion-install-extension-directory)
+          (format "%s-%s-%s" kind (md5 (system-name)) process)))
 
 (defun gemini-companion-tools--has-rules-p ()
   "Return non-nil if an edit may have to be reviewed by a rule of this Emacs."
