@@ -28,6 +28,17 @@ key; then measure from the call that first saw the last key."
                         (time-since (cdr gemini-companion-idle--input))))
      0.7))
 
+(defun gemini-companion-idle--output-p ()
+  "Return non-nil if `term' called this timer while it displays output.
+Its process filter calls `redisplay' after each output; while a program draws,
+most timers are called there.  The filter prompts for nothing, and if somebody
+else prompts, the filter does not run at top level."
+  ;; In native code, the call of a primitive function has no frame.
+  (and (memq (nth 1 (backtrace-frame 1 'timer-event-handler))
+             '(redisplay term-emulate-terminal))
+       (backtrace-frame 0 'term-emulate-terminal)
+       (null (backtrace-frame 1 'term-emulate-terminal))))
+
 (defun gemini-companion-idle-between-commands-p ()
   "Return non-nil if no command, prompt, search, menu or drag is in progress.
 Neither may an incomplete key sequence be, nor a command that reads keys, such
@@ -43,7 +54,8 @@ as `query-replace', or a recursive edit in it."
        ;; If this timer does not run at top level, its caller may be prompting, or
        ;; Emacs is starting.  A batch job never is at top level.
        (or noninteractive
-           (not (backtrace-frame 1 'timer-event-handler)))
+           (not (backtrace-frame 1 'timer-event-handler))
+           (gemini-companion-idle--output-p))
        ;; Complete keys may be left from a prompt outside of a command.
        (let ((keys (this-single-command-keys)))
          (or (equal [] keys)

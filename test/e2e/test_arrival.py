@@ -137,6 +137,37 @@ def test_proposal_waits_until_the_user_is_idle(world: World) -> None:
     emacs.wait_for("uno")
 
 
+# A program that draws all the time, and whether Emacs is between two commands, in
+# timers that run meanwhile: without a prompt, and while a timer reads an event.
+DRAWING = """
+(progn
+  (require 'term)
+  (defvar e2e-free nil)
+  (setq e2e-free nil)
+  (switch-to-buffer
+   (make-term "drawing" "sh" nil "-c" "while sleep 0.01; do echo drawn; done"))
+  (run-at-time 0 0.01
+   (lambda ()
+     (when (backtrace-frame 0 'term-emulate-terminal)
+       (let ((reads (and (backtrace-frame 0 'read-event) t)))
+         (when (or reads (null (backtrace-frame 1 'term-emulate-terminal)))
+           (cl-pushnew (list reads (gemini-companion-idle-between-commands-p))
+                       e2e-free :test #'equal))))))
+  nil)
+"""
+
+
+@differs
+def test_no_prompt_is_open_while_a_terminal_draws(world: World) -> None:
+    emacs, _ = started(world)
+    emacs.eval(DRAWING)
+    emacs.becomes("(prin1-to-string e2e-free)", "((nil t))")
+    typed(emacs, '(read-event "Key: ")')
+    emacs.becomes("(prin1-to-string e2e-free)", "((t nil) (nil t))")
+    emacs.keys("k")
+    emacs.eval('(progn (delete-process "drawing") nil)')
+
+
 BEGUN = "a quick note:"
 PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
 NOTES = '(with-current-buffer "notes.txt" (buffer-string))'
