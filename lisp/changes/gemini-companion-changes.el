@@ -246,7 +246,7 @@ Its text is then compared and marked by `after-revert-hook', and not before:
 comparing the previous text would be the most of the time that a write takes."
   (when-let* ((buffer (gemini-companion-changes-buffer record)))
     (not (or (buffer-modified-p buffer)
-             (gemini-companion-changes--up-to-date-p record buffer)
+             (gemini-companion-changes--up-to-date-p buffer)
              (gemini-companion-revert-own-way-p buffer)))))
 
 (defun gemini-companion-changes--find (edit)
@@ -526,13 +526,18 @@ If nothing differs from what was told at the last update, do nothing.  Otherwise
 also set which edits of RECORD are undone, and call
 `gemini-companion-changes-functions'."
   (let* ((buffer (gemini-companion-changes-buffer record))
+         (current (gemini-companion-changes--up-to-date-p buffer))
          (wanted (and (memq record gemini-companion-changes--files)
                       (or (gemini-companion-changes-file-unreviewed record)
                           (gemini-companion-changes-file-turned record))))
          (path (gemini-companion-changes-path record))
          (stamp (gemini-companion-watch-stamp path))
-         (current (gemini-companion-changes--up-to-date-p record buffer))
-         (seen (and wanted (gemini-companion-changes--current record buffer)))
+         (seen (and wanted
+                    ;; A text from before a write says nothing about an undo.
+                    (funcall (if current
+                                 #'gemini-companion-changes--current
+                               #'gemini-companion-changes-seen)
+                             record buffer)))
          (told (list buffer path stamp current
                      (gemini-companion-changes-file-version record)
                      (and seen (gemini-companion-changes-seen-key seen)))))
@@ -752,7 +757,7 @@ BUFFER visits that file, or is nil."
                      record
                      ;; Unsaved text from before a write says nothing about it.
                      (and buffer
-                          (gemini-companion-changes--up-to-date-p record buffer)
+                          (gemini-companion-changes--up-to-date-p buffer)
                           buffer))))
          (edits nil))
     (dolist (write (gemini-companion-changes-file-writes record))
@@ -1169,14 +1174,10 @@ exists, the record stays with that file."
 
 ;;;; Life
 
-(defun gemini-companion-changes--up-to-date-p (record buffer)
-  "Return non-nil if BUFFER has read what the file of RECORD has now.
-BUFFER visits that file, or is nil.  The copy of a remote file has no time that
-the buffer records."
+(defun gemini-companion-changes--up-to-date-p (buffer)
+  "Return non-nil if BUFFER has read what its file has now, or is nil."
   (or (null buffer)
-      (gemini-companion-names-of-copy (gemini-companion-changes-path record))
-      (let ((file-name-handler-alist nil))
-        (verify-visited-file-modtime buffer))))
+      (gemini-companion-revert-current-p buffer)))
 
 (defun gemini-companion-changes--compare (record)
   "Update RECORD if others have written or deleted its file.
@@ -1235,6 +1236,7 @@ programs that it has run may have written other files."
     (after-save-hook gemini-companion-changes--after-save -95)
     (find-file-hook gemini-companion-changes-update-buffer)
     (after-revert-hook gemini-companion-changes-update-buffer)
+    (gemini-companion-revert-remote-hook gemini-companion-changes-update-buffer)
     (vc-checkin-hook gemini-companion-commit-made)
     (git-commit-post-finish-hook gemini-companion-commit-made)
     (gemini-companion-revert-merged-hook gemini-companion-changes-update-buffer)))

@@ -58,6 +58,10 @@ change, unless you are typing there.  Takes effect with the next edit."
 (defvar gemini-companion-revert-merged-hook nil
   "Hook run in a buffer into which the text of its file was merged.")
 
+(defvar gemini-companion-revert-remote-hook nil
+  "Hook run in a buffer that has got the new text of its remote file.
+Other hooks of a revert would call Tramp.")
+
 (defvar-local gemini-companion-revert--reported nil
   "The stamp of the file for which this buffer was reported to be stale.")
 
@@ -71,8 +75,9 @@ or saved.  A rename in Emacs may choose another major mode.")
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'revert)))
   "Record the text of a file buffer before its first change.
-Revert buffers before commands."
+Revert buffers before commands, and those of a host that was connected."
   '((first-change-hook gemini-companion-revert--keep-ancestor)
+    (gemini-companion-names-hosts-hook gemini-companion-revert--remote)
     ;; After functions that end a search.
     (pre-command-hook gemini-companion-revert--before-command 90)))
 
@@ -124,6 +129,14 @@ of FILE; then move point to the first change."
     (when-let* ((buffer (gemini-companion-names-buffer file)))
       (gemini-companion-revert--buffer buffer keys))))
 
+(defun gemini-companion-revert--remote ()
+  "Revert the buffers of remote files that were written while no host had them.
+A host may have been disconnected before its buffers were reverted."
+  (dolist (buffer (buffer-list))
+    (when-let* ((copy (gemini-companion-names-copy-of-buffer buffer))
+                ((not (gemini-companion-revert-current-p buffer))))
+      (gemini-companion-revert copy))))
+
 (defun gemini-companion-revert-visit (file)
   "Return a buffer that visits FILE with its current text.
 If FILE is the copy of a remote file, visit the remote file."
@@ -160,7 +173,8 @@ the next command has not begun yet."
   "Return non-nil if the file has not changed since the buffer visited it."
   (let ((file (gemini-companion-names-file)))
     (if (equal file buffer-file-name)
-        (verify-visited-file-modtime)
+        (let ((file-name-handler-alist nil))
+          (verify-visited-file-modtime))
       ;; Tramp would ask the remote host; it sets times in seconds only.
       (let ((written (car (gemini-companion-watch-stamp file))))
         (or (null written)
@@ -170,6 +184,19 @@ the next command has not begun yet."
                  (equal (gemini-companion-revert--ancestor-text)
                         (gemini-companion-revert--content-text
                          (gemini-companion-revert--read)))))))))
+
+(defun gemini-companion-revert-current-p (buffer)
+  "Return non-nil if BUFFER has read what its file has now.
+For a remote file, whose time may prove nothing, compare the texts; nobody asks
+the host."
+  (with-current-buffer buffer
+    (or (gemini-companion-revert--current-p)
+        (and (not (equal (gemini-companion-names-file) buffer-file-name))
+             (not (buffer-modified-p))
+             (equal (gemini-companion-text-of-buffer)
+                    (ignore-error file-error
+                      (gemini-companion-revert--content-text
+                       (gemini-companion-revert--read))))))))
 
 (defun gemini-companion-revert--plain-p (file)
   "Return non-nil if the text of FILE can replace that of its current buffer.
@@ -246,8 +273,8 @@ changed lines, a list of (BEG . END), or nil if they are unknown."
                (gemini-companion-revert--run-hook 'before-revert-hook))
              (gemini-companion-revert--set-time time)
              (prog1 (gemini-companion-revert--replace content local)
-               (when local
-                 (gemini-companion-revert--run-hook 'after-revert-hook))))
+               (gemini-companion-revert--run-hook
+                (if local 'after-revert-hook 'gemini-companion-revert-remote-hook))))
             (local
              (ignore (revert-buffer t t t)))))))
 

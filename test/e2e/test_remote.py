@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from harness import gemini, qwen
-from harness.emacs import Emacs, Reviews, lisp
+from harness.emacs import OLDEST, Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import read_file, say, write_file
 from harness.needs import needs_qwen
@@ -317,3 +317,29 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     emacs.says("Connected to docker:far; run ")
     emacs.holds(UNDO, "all edits are undone")
     wait_until_saved(far.project / "a.txt", "one\n")
+
+
+def test_what_is_written_during_a_prompt_is_undone_after_connecting_again(
+    world: World, far: Host
+) -> None:
+    there = far.file("a.txt", "one\n")
+    emacs, reviews = start(world, far, there)
+    cli = run(world, emacs, far, QUESTION)
+    reviews.proposed(cli, there, write_file(there, "two\n"), say("done"))
+    # While the user types the name of the command, no buffer is reverted.
+    emacs.keys("M-x", "gemini-companion-disconnect")
+    emacs.eval(f"(progn (gemini-companion-edit-accept {OLDEST}) nil)")
+    wait_until_saved(far.project / "a.txt", "two\n")
+    states = "(mapcar #'gemini-companion-edit-file-state (gemini-companion-edits))"
+    emacs.becomes(states, ["written"])
+    emacs.keys("Enter")
+    emacs.says("Disconnected from docker:far")
+    eventually(lambda: not outposts(world.scratch), "no outpost")
+
+    emacs.command("gemini-companion-connect")
+    emacs.says("Connected to docker:far; run ")
+    emacs.becomes(text_of(far, there), "two\n")
+    emacs.holds(UNDO, "all edits are undone")
+    wait_until_saved(far.project / "a.txt", "one\n")
+    emacs.becomes(text_of(far, there), "one\n")
+    emacs.becomes(states, ["undone"])

@@ -7,6 +7,7 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-decision)
+(require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-text-test-helper)
 
 (ert-deftest gemini-companion-changes-stay-over-the-next-turns ()
@@ -1275,5 +1276,41 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
       (should (string-suffix-p "mine\n" (buffer-string)))
       (should (equal "" (funcall message))))
     (set-buffer-modified-p nil)))
+
+;;;; Remote files
+
+(ert-deftest gemini-companion-changes-of-a-remote-file-are-judged-by-its-new-text ()
+  (gemini-companion-test-needs-add-on 'remote)
+  (gemini-companion-test-with-changes '(("a" "one\n"))
+    (let* ((copy (expand-file-name "a"))
+           (hosts '(("/ssh:far:" :state "connected")))
+           (gemini-companion-remote-names-hosts hosts)
+           (gemini-companion-remote-names-copies
+            `(("/ssh:far:" . ,(directory-file-name default-directory))))
+           (inhibit-message t))
+      (mapc #'gemini-companion-part-start '(revert changes))
+      (with-temp-buffer
+        (insert "one\n")
+        (setq buffer-file-name "/ssh:far:/a"
+              buffer-file-truename buffer-file-name)
+        (set-file-times copy 1000)
+        (set-visited-file-modtime (time-convert 1000 'list))
+        (set-buffer-modified-p nil)
+        (gemini-companion-test-rewrite copy "two\n")
+        ;; Nothing is reverted while the user types the name of a command.
+        (gemini-companion-attribution-record session copy "one\n" "two\n")
+        (should (equal '(unreviewed) (mapcar #'gemini-companion-edit-status
+                                             (gemini-companion-edits))))
+        ;; It disconnects the host.
+        (setq gemini-companion-remote-names-hosts nil)
+        (gemini-companion-revert-now copy)
+        (should (equal "one\n" (buffer-string)))
+        (setq gemini-companion-remote-names-hosts hosts)
+        (run-hooks 'gemini-companion-names-hosts-hook)
+        (should (equal "two\n" (buffer-string)))
+        (should (equal '(1) (gemini-companion-test-marked (current-buffer))))
+        (should (equal '(unreviewed) (mapcar #'gemini-companion-edit-status
+                                             (gemini-companion-edits))))
+        (setq buffer-file-name nil)))))
 
 ;;; gemini-companion-changes-test.el ends here
