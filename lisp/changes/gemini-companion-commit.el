@@ -91,32 +91,37 @@ It is the last one of the repository of the current directory."
       (gemini-companion-commit--git
        (expand-file-name directory) ""
        (apply-partially #'gemini-companion-commit--read (expand-file-name directory))
-       "log" "-g" "-1" "-z" "--format=%H %gs" "--name-only" "--root" "--no-ext-diff"
-       "--no-renames" "HEAD"))))
+       "log" "-g" "-1" "-z" "--format=%H %gs" "--raw" "--no-abbrev" "--root"
+       "--no-ext-diff" "--no-renames" "HEAD"))))
 
 (defun gemini-companion-commit--read (directory output)
   "Read the files of a commit in DIRECTORY, the root of a work tree.
-OUTPUT has the commit, with its subject in the reflog, and the names of its
-files.  What is no plain commit, such as an amended one, is ignored."
-  (pcase-let ((`(,header . ,names) (split-string output "[\0\n]+" t)))
+OUTPUT has the commit, with its subject in the reflog, and its files.  What is
+no plain commit, such as an amended one, is ignored."
+  (pcase-let ((`(,header . ,files) (split-string output "\0")))
     (when (string-match "\\`\\([0-9a-f]+\\) commit\\(?: (initial)\\)?:" header)
-      (gemini-companion-commit--read-files directory (match-string 1 header) names))))
+      (gemini-companion-commit--read-files directory (match-string 1 header) files))))
 
-(defun gemini-companion-commit--read-files (directory commit names)
-  "Read the files of COMMIT with NAMES that have changes left.
-DIRECTORY is the root of the work tree; NAMES are relative to it, in bytes."
-  (let ((records (cl-loop for name in names
-                          for file = (gemini-companion-names-below directory name)
-                          for record = (gemini-companion-changes-of-file
-                                        (gemini-companion-text-true-name file))
+(defun gemini-companion-commit--read-files (directory commit files)
+  "Read the FILES of COMMIT that have changes left.
+DIRECTORY is the root of the work tree.  FILES are the pieces of the output of
+git with the options -z and --raw: modes and blobs, a name, and so on."
+  (let ((records (cl-loop for (facts name) on files by #'cddr
+                          for blob = (and name (nth 3 (split-string facts " ")))
+                          for record = (and blob
+                                            (gemini-companion-changes-of-file
+                                             (gemini-companion-text-true-name
+                                              (gemini-companion-names-below
+                                               directory name))))
                           when (and record (gemini-companion-changes-file-known record))
-                          collect (cons record name))))
+                          collect (cons record blob))))
     ;; Emacs and the server may report the same commit.
     (unless (or (null records) (equal commit gemini-companion-commit--last))
       (setq gemini-companion-commit--last commit)
       (gemini-companion-commit--git
        directory
-       (mapconcat (lambda (record) (concat commit ":" (cdr record) "\n")) records "")
+       ;; A name may have a newline.
+       (mapconcat (lambda (record) (concat (cdr record) "\n")) records "")
        (apply-partially #'gemini-companion-commit--keep (mapcar #'car records))
        "cat-file" "--batch"))))
 
@@ -132,23 +137,22 @@ meanwhile."
      (lambda (output)
        (gemini-companion-commit--read-files directory commit
                                             (split-string output "\0" t)))
-     "diff" "-z" "--name-only" "--no-ext-diff" "--no-renames" base commit)))
+     "diff" "-z" "--raw" "--no-abbrev" "--no-ext-diff" "--no-renames" base commit)))
 
 (defun gemini-companion-commit--texts (output)
   "Return the contents in OUTPUT of `git cat-file --batch', a list of bytes.
 A content that is missing is nil."
   (let ((at 0)
-        (texts nil))
-    (while (string-match "[^\n]* blob \\([0-9]+\\)\n\\|[^\n]*\n" output at)
-      (let ((beg (match-end 0))
-            (size (match-string 1 output)))
-        (if (null size)
-            (progn
-              (push nil texts)
-              (setq at beg))
-          (setq at (+ beg (string-to-number size)))
-          (push (substring output beg at) texts)
-          (setq at (1+ at)))))
+        (texts nil)
+        end)
+    (while (setq end (string-search "\n" output at))
+      (let ((header (substring output at end)))
+        (setq at (1+ end))
+        (if (not (string-match "\\`[0-9a-f]+ blob \\([0-9]+\\)\\'" header))
+            (push nil texts)
+          (setq end (+ at (string-to-number (match-string 1 header))))
+          (push (substring output at end) texts)
+          (setq at (1+ end)))))
     (nreverse texts)))
 
 (defun gemini-companion-commit--keep (records output)
