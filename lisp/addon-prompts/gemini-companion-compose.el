@@ -525,7 +525,7 @@ Otherwise, the text of a file could be sent, replaced or killed."
   (unless gemini-companion-compose-mode
     (user-error (substitute-command-keys
                  "Not a draft; \\[gemini-companion-compose] opens one")))
-  (string-trim (gemini-companion-text-of-buffer)))
+  (gemini-companion-text-trim (gemini-companion-text-of-buffer)))
 
 ;;;; Life
 

@@ -303,7 +303,8 @@ Select the terminal.  Return a message."
           (gemini-companion-terminal-show terminal)
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width
-                   (string-replace "\n" " " (string-trim text)) 60 nil nil t)))
+                   (string-replace "\n" " " (gemini-companion-text-trim text))
+                   60 nil nil t)))
       (kill-new text)
       (format
        (cond ((not terminal)
@@ -321,7 +322,8 @@ for a long text.  Eat has fillers between wide characters."
     (concat (gemini-companion-client-placeholder client) "\\|"
             (mapconcat (lambda (regexp)
                          (if (string-match regexp text)
-                             (regexp-quote (string-trim (match-string 0 text)))
+                             (regexp-quote
+                              (gemini-companion-text-trim (match-string 0 text)))
                            regexp))
                        (list part (concat part "[^[:graph:]]*\\'")) "\\|"))))
 

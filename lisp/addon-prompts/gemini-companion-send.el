@@ -103,7 +103,8 @@ region or the paragraph."
   "Return the messages of Flymake and Flycheck about this line, strings."
   (let ((line (list (line-beginning-position) (line-beginning-position 2))))
     (delete-dups
-     (mapcar (lambda (text) (string-trim (string-replace "\n" " " text)))
+     (mapcar (lambda (text)
+               (gemini-companion-text-trim (string-replace "\n" " " text)))
              (append
               (and flymake-mode
                    (mapcar #'flymake-diagnostic-text
@@ -237,7 +238,8 @@ each hit, other lists have an entry ID."
          (eol (line-end-position))
          (text (string-replace
                 ;; Grep's separator is displayed as a colon.
-                "\0" ":" (string-trim (buffer-substring-no-properties bol eol)))))
+                "\0" ":" (gemini-companion-text-trim
+                          (buffer-substring-no-properties bol eol)))))
     ;; A line that was not displayed has no property of a hit yet.
     (font-lock-ensure bol eol)
     (if-let* ((location (gemini-companion-send--location text)))
@@ -296,9 +298,16 @@ a colon may look like a line, unless that FILE must not be shared."
   "Return (FILE LINE) in TEXT, a line of a compilation, or nil.
 Emacs does not know the formats of all compilers."
   (when (and (gemini-companion-send--compilation-p)
-             (string-match "\\([^][ \t\"'(){}<>:]+\\)[:(]\\([0-9]+\\)" text))
-    (list (gemini-companion-names-in default-directory (match-string 1 text))
-          (string-to-number (match-string 2 text)))))
+             (string-match "[^][ \t\"'(){}<>:][:(]\\([0-9]+\\)" text))
+    (let* ((line (string-to-number (match-string 1 text)))
+           (end (1+ (match-beginning 0)))
+           (beg (1- end)))
+      ;; A regexp that begins with the name would be tried at each letter of it.
+      (while (and (< 0 beg)
+                  (not (seq-position "][ \t\"'(){}<>:" (aref text (1- beg)))))
+        (setq beg (1- beg)))
+      (list (gemini-companion-names-in default-directory (substring text beg end))
+            line))))
 
 (defun gemini-companion-send--at (position text &optional buffer)
   "Return a reference with TEXT to POSITION of BUFFER: (FILE LINE TEXT).
@@ -392,8 +401,8 @@ SLOT is a variable, since the compiler warns of unknown slot names."
 (defun gemini-companion-send--hunk (files start end)
   "Return the hunk of FILES from START to END.
 It names a file that is hidden, or else one that exists."
-  (let ((text (string-trim (buffer-substring-no-properties start end)
-                           "\n+" "\n+")))
+  (let ((text (gemini-companion-text-trim
+               (buffer-substring-no-properties start end) "\n")))
     (list (list (or (gemini-companion-send--hidden files (current-buffer))
                     (seq-find #'file-exists-p files)
                     (car files)
@@ -417,8 +426,8 @@ It names a file that is hidden, or else one that exists."
     (let* ((start (save-excursion
                     (gemini-companion-send--go-to-last-command)
                     (line-beginning-position)))
-           (lines (split-string (string-trim (buffer-substring-no-properties
-                                              start (point-max)))
+           (lines (split-string (gemini-companion-text-trim
+                                 (buffer-substring-no-properties start (point-max)))
                                 "\n"))
            ;; The first line is the command.
            (omitted (- (length lines) 1 gemini-companion-send--most-lines))
@@ -455,9 +464,10 @@ the prompt that is on the last line."
 
 (defun gemini-companion-send--shell-prompt ()
   "Return the prompt of a shell before point, without a half-typed command."
-  (replace-regexp-in-string
-   "\\`\\([^#$%>]*[#$%>]\\) .*\\| +\\'" "\\1"
-   (buffer-substring-no-properties (line-beginning-position) (point))))
+  (let ((text (buffer-substring-no-properties (line-beginning-position) (point))))
+    (if (string-match "\\`[^#$%>]*[#$%>] " text)
+        (substring text 0 (1- (match-end 0)))
+      (gemini-companion-text-trim text " " 'right))))
 
 (defun gemini-companion-send--region ()
   "Return the text of the region, or of the paragraph at point, in a list.
@@ -485,7 +495,7 @@ The fence is longer than any in TEXT."
   (let ((fence "```"))
     (while (string-search fence text)
       (setq fence (concat fence "`")))
-    (concat fence language "\n" (string-trim text "\n+" "\n+") "\n" fence)))
+    (concat fence language "\n" (gemini-companion-text-trim text "\n") "\n" fence)))
 
 (defun gemini-companion-send-things ()
   "Return the things at point, by `gemini-companion-send-alist'."

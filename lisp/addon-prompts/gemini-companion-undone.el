@@ -328,7 +328,7 @@ Return nil if UNDONE is not about an edit of several files."
   (concat
    (mapconcat (lambda (line)
                 (concat "  " (truncate-string-to-width
-                              (string-trim-right line "[\r\n]+")
+                              (gemini-companion-text-trim line "\r\n" 'right)
                               gemini-companion-undone--longest-line nil nil t)))
               (seq-take lines gemini-companion-undone--most-lines) "\n")
    (let ((more (- (length lines) gemini-companion-undone--most-lines)))
@@ -344,7 +344,7 @@ there are no old lines, and nil if the file does not have them."
     (cond ((null old) 'removed)
           ((or (null size) (< gemini-companion-undone--largest size)) nil)
           (t
-           (let* ((ends (lambda (line) (string-trim-right line "[\r\n]+")))
+           (let* ((ends (lambda (line) (gemini-companion-text-trim line "\r\n" 'right)))
                   (wanted (mapcar ends old))
                   (best nil))
              (cl-loop

@@ -52,7 +52,7 @@ The value is a list of `gemini-companion-code-located'."
   "Return a key of LOCATED that does not change if the error has only moved.
 The value is a cons (KIND . CONTENT); CONTENT has no indentation."
   (cons (gemini-companion-code-located-kind located)
-        (string-trim (gemini-companion-code-located-content located))))
+        (gemini-companion-text-trim (gemini-companion-code-located-content located))))
 
 (defun gemini-companion-code--missing-kinds (old new)
   "Return the kinds of the errors that OLD has more often than NEW.
@@ -189,7 +189,8 @@ the first line.  Move point behind it."
              while (and (not (eobp))
                         (or (looking-at-p "[ \t]*$")
                             (< indentation (current-indentation)))))
-    (string-trim-right (buffer-substring-no-properties beginning (point)))))
+    (gemini-companion-text-trim (buffer-substring-no-properties beginning (point))
+                                nil 'right)))
 
 (provide 'gemini-companion-code)
 ;;; gemini-companion-code.el ends here

@@ -210,7 +210,7 @@ By default, they complete the names of options."
   "Read an answer with PROMPT, and return it, a string, or nil if it is empty.
 CANDIDATES are those of `gemini-companion-inquiry--candidates'.  The user may
 also type the number of an option, or another text."
-  (let* ((typed (string-trim
+  (let* ((typed (gemini-companion-text-trim
                  (minibuffer-with-setup-hook #'gemini-companion-inquiry--insert-blanks
                    (completing-read prompt (mapcar #'car candidates)))))
          (number (and (string-match-p "\\`[0-9]+\\'" typed)

@@ -343,7 +343,7 @@ share"
   "Return the text in RESULT of a hover request, maybe empty."
   ;; A failed request has no contents.
   (let ((contents (plist-get result :contents)))
-    (string-trim
+    (gemini-companion-text-trim
      (mapconcat (lambda (part) (if (stringp part) part (plist-get part :value)))
                 (if (vectorp contents) contents (list contents))
                 "\n"))))

@@ -236,7 +236,7 @@ omitted characters; an omitted empty text counts as one."
   "Return TOOL and the first line of COMMAND, or of ARGUMENTS, in one line."
   (let* ((text (or command (mapconcat #'cadr (seq-take arguments 10) " ")))
          (line (gemini-companion-text-escaped-line text 200))
-         (more (cl-count ?\n (string-trim-right text "\n+"))))
+         (more (cl-count ?\n (gemini-companion-text-trim text "\n" 'right))))
     (string-join
      (delq nil
            (list (propertize (gemini-companion-text-escaped-line tool 60)

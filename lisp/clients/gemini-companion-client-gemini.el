@@ -134,7 +134,7 @@ toolAnnotations = { readOnlyHint = true }"
   (gemini-companion-client-unreadable
    ;; Gemini CLI uses the name as a glob, which may match other files, and takes
    ;; a long name with a quote or an ellipsis for text of a log.
-   "[\"\\*?]\\|\\.\\.\\.\\|\\[[^/]*]\\|[@+!](\\|{[^/}]*\\(?:,\\|\\.\\.\\)[^/]*}"))
+   "[\"\\*?]\\|\\.\\.\\.\\|\\[[^][/]*]\\|[@+!](\\|{[^/{}]*\\(?:,\\|\\.\\.\\)[^/]*}"))
 
 (cl-defmethod gemini-companion-client-image-directory
   ((_client (eql 'gemini)) directory)

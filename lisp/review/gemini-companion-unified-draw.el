@@ -443,7 +443,7 @@ For CHANGES, see `gemini-companion-unified-draw--find-words'."
       ;; The words of a line of a megabyte would take seconds.
       (when (< gemini-companion-unified-draw--long-line longest)
         (setq changes (gemini-companion-unified-draw--narrow
-                       changes "[^,;>]*[,;>]\\|.+")))
+                       changes "[^,;>]*[,;>]\\|[^,;>]+")))
       (mapcar #'gemini-companion-unified-draw--drop-rewritten
               (gemini-companion-unified-draw--narrow
                changes "[[:alnum:]_]+\\|.")))))
@@ -605,7 +605,7 @@ lines is.  In the other lines, drop the ranges in the indentation."
 
 (defun gemini-companion-unified-draw--indentation (text)
   "Return the number of blanks at the beginning of TEXT."
-  (- (length text) (length (string-trim-left text))))
+  (- (length text) (length (gemini-companion-text-trim text nil 'left))))
 
 (defun gemini-companion-unified-draw-fold-here ()
   "Return the fold at point, folded or unfolded, or nil."

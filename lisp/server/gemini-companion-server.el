@@ -431,7 +431,8 @@ Its sentinel then gives up, or replaces it."
   (let ((output (with-current-buffer (process-buffer process)
                   (goto-char (point-max))
                   (forward-line -12)
-                  (string-trim (buffer-substring (point) (point-max))))))
+                  (gemini-companion-text-trim
+                   (buffer-substring (point) (point-max))))))
     (format "%s.\n\nCommand:\n  %s\n\n%s"
             (or (process-get process 'reason)
                 (format (if (eq (process-status process) 'signal)
@@ -674,8 +675,9 @@ ARGS cannot be written to a file."
   "Return the message of PROBLEM, with which a call has failed.
 An error of the process is a printed string, with quotes; one of Emacs is
 the data of the error."
-  (string-trim (if (stringp problem) problem (error-message-string problem))
-               "\"" "\""))
+  (gemini-companion-text-trim
+   (if (stringp problem) problem (error-message-string problem))
+   "\""))
 
 (defun gemini-companion-server-post (method value)
   "Call METHOD of the server with VALUE, a state.

@@ -132,8 +132,9 @@ ABOVE is the number of names in the directory of FILE."
   (let ((text (gemini-companion-text-normalized
                (concat (gemini-companion-text-read file) "\n")))
         (rules nil))
-    (dolist (line (split-string text "[ \t]*\n") rules)
-      (let* ((pattern (string-remove-prefix "!" line))
+    (dolist (line (split-string text "\n") rules)
+      (let* ((line (gemini-companion-text-trim line " \t" 'right))
+             (pattern (string-remove-prefix "!" line))
              (names (split-string (string-remove-suffix "/" pattern) "/"))
              (anchored (cdr names)))
         (unless (or (string-prefix-p "#" line) (equal "" (car (last names))))
@@ -187,6 +188,7 @@ If ANCHORED is nil, it matches in each directory.  For patterns, see
 (defun gemini-companion-ignore--element (name)
   "Return the element of a pattern for NAME, a name between slashes.
 Signal an error if NAME is malformed."
+  (gemini-companion-ignore--check-classes name)
   (if (string-match-p "\\`\\*\\*+\\'" name)
       '**
     (let ((regexps
@@ -200,6 +202,13 @@ Signal an error if NAME is malformed."
             "\0")))
       (dolist (regexp regexps regexps)
         (string-match-p regexp "")))))
+
+(defun gemini-companion-ignore--check-classes (name)
+  "Signal an error if the last class of a pattern in NAME has no end.
+For many beginnings of a class, to search the end of each would take long."
+  (let ((rest (substring name (1+ (or (cl-position ?\] name :from-end t) -1)))))
+    (when (string-search "[" (replace-regexp-in-string "\\\\." "" rest))
+      (signal 'invalid-regexp (list name)))))
 
 (defun gemini-companion-ignore--token-regexp (token)
   "Return the regexp for TOKEN, or a null character for stars.

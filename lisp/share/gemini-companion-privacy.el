@@ -194,9 +194,7 @@ member of an archive has a name below the archive."
      (append names
              (mapcar
               (lambda (name)
-                (let ((name (replace-regexp-in-string
-                             "\\(?:\\.\\(?:gz\\|bz2\\|xz\\|zst\\|lzma\\|lz\\|Z\\|bak\\|old\\|orig\\|~[^/]+\\)\\)+\\'"
-                             ""
+                (let ((name (gemini-companion-privacy--sans-suffixes
                              (file-name-sans-versions
                               (replace-regexp-in-string
                                "/#\\([^/]+\\)#\\'" "/\\1" name)))))
@@ -206,6 +204,23 @@ member of an archive has a name below the archive."
                     (replace-regexp-in-string "\\(\\.[[:alnum:]]+\\)[:!]"
                                               "\\1/" name))))
               names)))))
+
+(defun gemini-companion-privacy--sans-suffixes (name)
+  "Return the file NAME without the suffixes of backup and compressed copies.
+A regexp for several suffixes would take exponential time for some names."
+  (let* ((last (file-name-nondirectory name))
+         (version (string-search ".~" last))
+         (pieces (nreverse
+                  (split-string (if (and version (< (+ version 2) (length last)))
+                                    (substring last 0 version)
+                                  last)
+                                "\\."))))
+    (while (and (cdr pieces)
+                (member-ignore-case
+                 (car pieces)
+                 '("gz" "bz2" "xz" "zst" "lzma" "lz" "z" "bak" "old" "orig")))
+      (pop pieces))
+    (concat (file-name-directory name) (string-join (nreverse pieces) "."))))
 
 ;;;; Projects
 

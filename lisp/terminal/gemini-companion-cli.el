@@ -35,6 +35,7 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
+(require 'gemini-companion-text)
 
 ;; A pattern of `cl-struct' calls what Emacs 28 loads with this function only.
 (eval-when-compile (cl-typep nil 'null))
@@ -712,7 +713,7 @@ arguments."
                  (gemini-companion-client-title
                   (gemini-companion-terminal-cli-client
                    gemini-companion-terminal-cli))
-                 (string-trim event)))))))
+                 (gemini-companion-text-trim event)))))))
 
 (defun gemini-companion-cli--start-failure (process)
   "Return the exit status of PROCESS, a CLI, if it has failed to start.
@@ -780,9 +781,11 @@ The header line shows REASON, and the keys that start the CLI again."
 Omit the line of the terminal about the end of the process."
   (last (seq-remove (apply-partially #'string-match-p
                                      "\\`Process .* \\(?:exited\\|finished\\)")
-                    (split-string (buffer-substring-no-properties
-                                   (point-min) (point-max))
-                                  "[ \t]*\n" t))
+                    (delete "" (mapcar (lambda (line)
+                                         (gemini-companion-text-trim line " \t" 'right))
+                                       (split-string (buffer-substring-no-properties
+                                                      (point-min) (point-max))
+                                                     "\n"))))
         4))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'cli)))

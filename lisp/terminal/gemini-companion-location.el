@@ -42,8 +42,9 @@ nil if the text does not have them.  TEXT is the text on the screen."
 Its groups are the name, the line, the column, and the line in the format of
 Python: \"a.py\", line 3.  Characters that draw boxes end a name.")
 
-(defconst gemini-companion-location--border "[ \t\u2500-\u257f|]*"
-  "Regexp for the characters on a side of the text of a row: blanks and borders.")
+(defconst gemini-companion-location--border
+  (concat " \t|" (number-sequence #x2500 #x257f))
+  "The characters on a side of the text of a row: blanks and borders.")
 
 (defun gemini-companion-location--in (text column directory)
   "Return the location around COLUMN of TEXT, or nil.
@@ -82,7 +83,8 @@ DIRECTORY is the directory of the CLI."
 There may be an @ before the name, brackets around it, or a full stop after
 it; a space in the name has a backslash."
   (let* ((plain (replace-regexp-in-string "\\\\\\(.\\)" "\\1" name))
-         (bare (replace-regexp-in-string "\\`[[@]+\\|[].]+\\'" "" plain)))
+         (bare (gemini-companion-text-trim
+                (gemini-companion-text-trim plain "[@" 'left) "]." 'right)))
     (seq-remove #'string-empty-p
                 (seq-uniq (list plain (string-remove-prefix "@" plain) bare)))))
 
@@ -126,14 +128,15 @@ A location may continue in the next row."
            (row (gemini-companion-location--row))
            (column (- position (line-beginning-position)))
            (before (and (zerop (forward-line -1))
-                        (gemini-companion-location--trimmed 'right)))
+                        (gemini-companion-location--trimmed
+                         (gemini-companion-location--row) 'right)))
            (after (progn (goto-char position)
                          (and (zerop (forward-line 1))
-                              (gemini-companion-location--trimmed 'left))))
-           (border (progn (string-match gemini-companion-location--border row)
-                          (match-end 0)))
-           (end (string-match (concat gemini-companion-location--border "\\'")
-                              row)))
+                              (gemini-companion-location--trimmed
+                               (gemini-companion-location--row) 'left))))
+           (border (- (length row)
+                      (length (gemini-companion-location--trimmed row 'left))))
+           (end (length (gemini-companion-location--trimmed row 'right))))
       (or (and after (<= column end)
                (gemini-companion-location--longer
                 (concat (substring row 0 end) after) column end directory))
@@ -157,12 +160,9 @@ ends.  For DIRECTORY, see `gemini-companion-location--in'."
   (buffer-substring-no-properties (line-beginning-position)
                                   (line-end-position)))
 
-(defun gemini-companion-location--trimmed (side)
-  "Return the text of this row without the border at SIDE, `left' or `right'."
-  (replace-regexp-in-string (if (eq side 'left)
-                                (concat "\\`" gemini-companion-location--border)
-                              (concat gemini-companion-location--border "\\'"))
-                            "" (gemini-companion-location--row)))
+(defun gemini-companion-location--trimmed (row side)
+  "Return the text ROW without the border at SIDE, `left' or `right'."
+  (gemini-companion-text-trim row gemini-companion-location--border side))
 
 (defun gemini-companion-location--on-screen ()
   "Return the locations in the selected window, the lowest one first."

@@ -138,7 +138,8 @@ for example since the disk is full."
         (if (memq (car run) '(0 1))
             run
           (gemini-companion-text--not-compared
-           program (string-trim (decode-coding-string (nth 1 run) 'utf-8)))))
+           program
+           (gemini-companion-text-trim (decode-coding-string (nth 1 run) 'utf-8)))))
     (gemini-companion-text-not-compared (signal (car err) (cdr err)))
     (file-error
      (gemini-companion-text--not-compared program (error-message-string err)))))
@@ -549,6 +550,23 @@ characters of TEXT are examined, however long it is."
       (set-char-table-range table characters 'hex-code)))
   "Value of `glyphless-char-display' in buffers that display a text of an edit.
 It shows the codes of characters that reorder text, or have no width.")
+
+;;;; Blanks
+
+(defun gemini-companion-text-trim (text &optional characters side)
+  "Return TEXT without the CHARACTERS at both ends, by default blanks.
+CHARACTERS is a string.  If SIDE is `left' or `right', trim only that one.  The
+time of `string-trim' grows with the square of the blanks within TEXT."
+  (let ((characters (append (or characters " \t\n\r") nil))
+        (beg 0)
+        (end (length text)))
+    (unless (eq side 'right)
+      (while (and (< beg end) (memq (aref text beg) characters))
+        (setq beg (1+ beg))))
+    (unless (eq side 'left)
+      (while (and (< beg end) (memq (aref text (1- end)) characters))
+        (setq end (1- end))))
+    (substring text beg end)))
 
 ;;;; Text typed by the user
 

@@ -14,7 +14,7 @@ from .clients import remote_clients
 from .types import LONGEST_NAME, Facts, MalformedArgument, clean
 
 CHUNK = 64 * 1024
-_VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
+_VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}", re.ASCII)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 

@@ -68,7 +68,7 @@ def _describe(
         if os.path.realpath(searched) not in directories:
             facts["searches"] = str(searched)
         names = " ".join(os.listdir(searched))
-        editors = set(re.findall(r"(\d+)\.(?:json|lock)\b", names)) - {str(port)}
+        editors = set(re.findall(r"(\d{1,9})\.(?:json|lock)\b", names)) - {str(port)}
         ends = (
             connection.raddr
             for connection in process.net_connections()

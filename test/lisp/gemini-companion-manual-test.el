@@ -1038,4 +1038,90 @@ They are named for the user."
                     (file-relative-name source gemini-companion-test-root))))
         (should (re-search-forward "^(ert-deftest " nil t))))))
 
+;;;; Hostile texts
+
+(defun gemini-companion-manual-test-regexps (form)
+  "Return the regexps with a repetition in FORM, code, a list of strings.
+A function that matches at point has one that begins there."
+  (pcase form
+    ((pred stringp)
+     (and (string-match-p "[*+]\\|\\\\{" form)
+          (not (string-prefix-p " *" form)) ; the name of a buffer
+          (list form)))
+    ((pred vectorp)
+     (gemini-companion-manual-test-regexps (append form nil)))
+    ;; It is matched at point, and a screen has few columns.
+    (`(defconst gemini-companion-prompt--text-behind . ,_) nil)
+    (`(,(or 'defconst 'defvar 'defcustom) ,name . ,_)
+     (if (stringp (ignore-errors (symbol-value name)))
+         (gemini-companion-manual-test-regexps (symbol-value name))
+       (gemini-companion-manual-test-regexps (list (nth 2 form)))))
+    ((or `(,(or 'concat 'format 'string-join 'rx) . ,_))
+     (let ((value (ignore-errors (eval form t))))
+       (and (stringp value) (gemini-companion-manual-test-regexps value))))
+    (`(,(or 'looking-at 'looking-at-p 'looking-back) . ,arguments)
+     (mapcar (apply-partially #'format "\\`\\(?:%s\\)")
+             (gemini-companion-manual-test-regexps arguments)))
+    (`(,(or 'string-trim 'string-trim-left 'string-trim-right) . ,arguments)
+     (cons "[ \t\n\r]+\\'" (gemini-companion-manual-test-regexps arguments)))
+    (`(,head . ,_)
+     (let ((forms (if (and (symbolp head) (get head 'doc-string-elt))
+                      (seq-remove #'stringp form)
+                    form))
+           (regexps nil))
+       (while (consp forms)
+         (setq regexps (nconc (gemini-companion-manual-test-regexps (pop forms))
+                              regexps)))
+       regexps))))
+
+(defun gemini-companion-manual-test-seconds (function)
+  "Return the seconds of CPU time that FUNCTION takes, best of five.
+After a call of less than 10 ms, stop."
+  (let ((best 1.0e+INF))
+    (cl-loop repeat 5 while (< 0.01 best)
+             do (let ((began (float-time (get-internal-run-time))))
+                  (funcall function)
+                  (setq best (min best (- (float-time (get-internal-run-time))
+                                          began)))))
+    best))
+
+(defun gemini-companion-manual-test-hostile (regexp)
+  "Return texts of 60 characters, and of 10 kB, that may take REGEXP long."
+  (let* ((pieces (seq-take
+                  (seq-uniq
+                   (mapcar #'string
+                           (append "a1 \n/.~" (seq-difference regexp "()|?*+`'") nil)))
+                  16))
+         (pairs (cons ".~a" (cl-loop for a in pieces
+                                     append (mapcar (apply-partially #'concat a)
+                                                    pieces)))))
+    (cl-flet ((repeated (pieces length)
+                (cl-loop for piece in pieces
+                         for text = (string-join
+                                     (make-list (/ length (length piece)) piece))
+                         append (list text (concat text "\0/!")))))
+      (append (repeated pairs 60) (repeated pieces 10000)))))
+
+(ert-deftest gemini-companion-regexps-are-fast-for-hostile-texts ()
+  ;; A name, a command, a title, a prompt or a line of a file is any text.
+  (let ((regexps nil)
+        (gc-cons-threshold most-positive-fixnum))
+    (gemini-companion-manual-test-in-each-file file
+      (ignore-error end-of-file
+        (while t
+          (dolist (regexp (gemini-companion-manual-test-regexps
+                           (read (current-buffer))))
+            (when (ignore-errors (string-match-p regexp "") t)
+              (cl-pushnew regexp regexps :test #'equal))))))
+    (should (< 90 (length regexps)))
+    (should-not
+     (seq-filter
+      (lambda (regexp)
+        ;; 60 characters for exponential time, 10 kB for quadratic time.
+        (seq-some (lambda (text)
+                    (< 0.01 (gemini-companion-manual-test-seconds
+                             (lambda () (string-match-p regexp text)))))
+                  (gemini-companion-manual-test-hostile regexp)))
+      regexps))))
+
 ;;; gemini-companion-manual-test.el ends here

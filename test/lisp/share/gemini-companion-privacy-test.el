@@ -55,6 +55,21 @@
                       "plain" "d/e/y" "shown" "./~root" "short/link" quoted
                       "p/q/a"))))))
 
+(ert-deftest gemini-companion-privacy-knows-copies-by-their-suffixes ()
+  :tags '(pure)
+  (pcase-dolist (`(,name . ,plain)
+                 '(("/a/x" . "/a/x") ("/a/.env.gz" . "/a/.env") ("/a/x.Z.bak" . "/a/x")
+                   ("/a/x.orig.~1~" . "/a/x") ("/a/x.~a.~b.GZ" . "/a/x")
+                   ("/a/x.~main.txt" . "/a/x") ("/a/x.~" . "/a/x.~") ("/a/gz" . "/a/gz")
+                   ("/a/.gz" . "/a/") ("/a.gz/x" . "/a.gz/x") ("/a.~b/x" . "/a.~b/x")))
+    (should (equal plain (gemini-companion-privacy--sans-suffixes name))))
+  (dolist (piece '(".~a" ".gz" "~." "#"))
+    (let ((name (concat "/a/x" (string-join (make-list 10000 piece)) "/!")))
+      (should (< (car (benchmark-run
+                       (gemini-companion-privacy--sans-suffixes (substring name 0 -2))
+                       (gemini-companion-privacy--sans-suffixes name)))
+                 1)))))
+
 (ert-deftest gemini-companion-privacy-hides-a-file-that-is-visited-by-another-name ()
   (gemini-companion-test-with-directory
       '((".env" "") ("d/x" "") (".aiignore" "secret")
