@@ -46,6 +46,7 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-written)
+(require 'map)
 
 ;; The first commit loads the file.
 (autoload 'gemini-companion-commit-made "gemini-companion-commit")
@@ -315,18 +316,6 @@ EARLIER are the hunks of an earlier write of EDIT there."
            edit (gemini-companion-edit-after edit) (append hunks earlier)
            (gemini-companion-changes--with-hunks shown hunks))
           (gemini-companion-changes-file-writes record))))
-
-(defun gemini-companion-changes-record (edit)
-  "Record what EDIT has written, which is not reported to anybody.
-It was written before this Emacs was started."
-  (gemini-companion-changes--record edit))
-
-(defun gemini-companion-changes-record-others (record lines)
-  "Record that the file of RECORD had LINES, a vector, which others have written.
-They did before this Emacs was started."
-  (cl-callf gemini-companion-record-look (gemini-companion-changes-file-lines record)
-    lines)
-  (gemini-companion-changes--decided record))
 
 (defun gemini-companion-changes--write-of (record edit)
   "Return the last write of EDIT in RECORD, or nil."
@@ -915,6 +904,76 @@ For NEW-P and OLD-P, see `gemini-companion-record-split'."
          (gemini-companion-changes-set-visited
           (gemini-companion-changes-buffer record) parts)
          parts)))))
+
+;;;; For the next Emacs
+
+(defun gemini-companion-changes-writes (record)
+  "Return the writes of RECORD, the last one first.
+A write is a list (EDIT AFTER HUNKS SHOWN): the text that was recorded, the
+hunks of EDIT, and a list of these for each hunk that the overview displays."
+  (mapcar (lambda (write)
+            (list (gemini-companion-changes--write-edit write)
+                  (gemini-companion-changes--write-after write)
+                  (gemini-companion-changes--write-hunks write)
+                  (mapcar #'cdr (gemini-companion-changes--write-shown write))))
+          (gemini-companion-changes-file-writes record)))
+
+(defun gemini-companion-changes-unreviewed-p (edit)
+  "Return non-nil if a hunk of EDIT, of which a record exists, is not reviewed."
+  (seq-some (lambda (hunk)
+              (not (gemini-companion-record-hunk-reviewed hunk)))
+            (cdr (gemini-companion-changes-of edit))))
+
+(defun gemini-companion-changes-unsaved (record)
+  "Return the hunks of RECORD that are undone in its buffer, and not in its file."
+  (when-let* (((gemini-companion-revert-unsaved
+                (gemini-companion-changes-path record)))
+              (seen (gemini-companion-changes-seen record nil)))
+    (gemini-companion-changes--back
+     (gemini-companion-changes-seen-look seen)
+     (seq-mapcat #'gemini-companion-changes--write-hunks
+                 (gemini-companion-changes-file-writes record)))))
+
+(defun gemini-companion-changes--back (look hunks)
+  "Return those of HUNKS that are undone, but not in the text of LOOK."
+  (seq-filter (lambda (hunk)
+                (and (gemini-companion-record-hunk-undone hunk)
+                     (gemini-companion-record-back-p look hunk 'removed)))
+              hunks))
+
+(defun gemini-companion-changes-restore (name lines writes known unsaved &rest slots)
+  "Add a record of the file NAME, a true name, and return it.
+Another Emacs has had LINES, the WRITES, see `gemini-companion-changes-writes',
+and SLOTS, a plist of `:path', `:new' and `:edits'.  KNOWN are the lines of
+others in the file that belonged to hunks; all other lines are theirs.  UNSAVED
+are the hunks that were undone only in a buffer; they are not undone any more."
+  (pcase-let* (((map :path :new :edits) slots)
+               (record (gemini-companion-changes--make name (car edits))))
+    (setf (gemini-companion-changes-file-edits record) edits
+          (gemini-companion-changes-file-path record) path
+          (gemini-companion-changes-file-new record) new
+          (gemini-companion-changes-file-lines record) lines
+          (gemini-companion-changes-file-writes record)
+          (mapcar (pcase-lambda (`(,edit ,after ,hunks ,shown))
+                    (let ((of-edit (and shown
+                                        (ignore-errors
+                                          (gemini-companion-edit-hunks edit)))))
+                      (gemini-companion-changes--write
+                       edit after hunks
+                       (and (length= shown (length of-edit))
+                            (cl-mapcar #'cons of-edit shown)))))
+                  writes))
+    (when-let* ((now (gemini-companion-changes--now record nil)))
+      (gemini-companion-record-set-undone
+       (gemini-companion-changes--back (gemini-companion-record-look lines now) unsaved)
+       nil)
+      (when-let* ((theirs (gemini-companion-record-disown
+                           (gemini-companion-record-look lines now) known)))
+        (setf (gemini-companion-changes-file-lines record) theirs)))
+    (cl-callf append gemini-companion-changes--files (list record))
+    (gemini-companion-changes--decided record)
+    (gemini-companion-changes-update record)
+    record))
 
 ;;;; What was decided
 

@@ -745,18 +745,6 @@ If REVIEWED is non-nil, return the text without unreviewed changes."
                                (gemini-companion-record--there-p (cdr line))))
                     collect (gemini-companion-record--line-text line))))
 
-(defun gemini-companion-record-text-of-edits (lines edits)
-  "Return the text of the record LINES with unreviewed hunks of EDITS only.
-Hunks of EDITS that are undone are not left out."
-  (cl-flet ((counts (hunk)
-              (if (gemini-companion-record-hunk-reviewed hunk)
-                  (not (gemini-companion-record-hunk-undone hunk))
-                (memq (gemini-companion-record-hunk-edit hunk) edits))))
-    (vconcat (cl-loop for line across lines
-                      when (or (stringp line)
-                               (gemini-companion-record--there-p (cdr line) #'counts))
-                      collect (gemini-companion-record--line-text line)))))
-
 (defun gemini-companion-record--set (hunks)
   "Return a table with HUNKS as keys."
   (let ((set (make-hash-table :test 'eq)))
@@ -947,6 +935,28 @@ only those that belong to HUNKS, as they replaced lines of them."
               (push n indices))
             (setq n (1+ n))))))
     (nreverse indices)))
+
+(defun gemini-companion-record-owned (look)
+  "Return the lines of others in the text of LOOK that belong to hunks, a list.
+They have replaced lines of these hunks."
+  (cl-loop for line across look
+           for last = (and (consp line) (gemini-companion-record--last (cdr line)))
+           when (eq 'others (cdr last))
+           collect (car line)))
+
+(defun gemini-companion-record-disown (look known)
+  "Return LOOK with all lines of others, except KNOWN ones, as lines of theirs.
+KNOWN are strings.  Return nil if no other line belongs to a hunk."
+  (when (seq-difference (gemini-companion-record-owned look) known)
+    (let ((others (gemini-companion-record--hunk nil 0 t)))
+      (vconcat
+       (mapcar (lambda (line)
+                 (if (and (consp line)
+                          (eq 'others (cdr (gemini-companion-record--last (cdr line))))
+                          (not (member (car line) known)))
+                     (list (car line) (cons others t))
+                   line))
+               look)))))
 
 (defun gemini-companion-record-conflict (look hunks &optional restore)
   "Return the index of a line beside which an undo of HUNKS in LOOK puts lines.
@@ -1146,7 +1156,8 @@ STATES is the value of `gemini-companion-record-states'."
 (defun gemini-companion-record-back-p (look hunk &optional by-others)
   "Return non-nil if the text of LOOK is as with HUNK, no matter who wrote it.
 If BY-OTHERS is non-nil, others must have restored a line that HUNK had added,
-and no edit may have written one."
+and no edit may have written one.  If it is `removed', it suffices that others
+have removed a line that HUNK had removed."
   (let ((occurs nil))
     (and (cl-loop for line across look
                   always (or (stringp line)
@@ -1159,8 +1170,11 @@ and no edit may have written one."
                                                   (null adds)
                                                   (not (gemini-companion-record--of-edit-p
                                                         last)))
-                                              (setq occurs (or occurs adds
-                                                               (not by-others))))
+                                              (setq occurs
+                                                    (or occurs adds (not by-others)
+                                                        (and (eq by-others 'removed)
+                                                             (not (gemini-companion-record--of-edit-p
+                                                                   last))))))
                                          (and (null adds) (null (cdr last)))))))
          occurs)))
 
@@ -1236,6 +1250,90 @@ are one element.  Omit what others have changed since."
    (gemini-companion-record-change-edits change)
    (gemini-companion-record-change-now change)
    state with))
+
+;;;; As data
+
+(defun gemini-companion-record-data (lines hunks edits)
+  "Return the record LINES, and HUNKS, as data that can be printed.
+HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
+`gemini-companion-record-of-data', and a table from hunks to their numbers."
+  (let ((numbers (make-hash-table :test 'eq))
+        (seen (make-hash-table :test 'equal))
+        (all nil)
+        (marks nil)
+        (runs nil))
+    (cl-labels
+        ((number (hunk)
+           (and hunk
+                (or (gethash hunk numbers)
+                    (prog1 (puthash hunk (hash-table-count numbers) numbers)
+                      (push hunk all)
+                      (number (gemini-companion-record-hunk-superseded hunk)))))))
+      (number (caar gemini-companion-record--base))
+      (mapc #'number hunks)
+      (seq-doseq (line lines)
+        (let* ((key (and (consp line)
+                         (mapcar (pcase-lambda (`(,hunk . ,how)) (cons (number hunk) how))
+                                 (cdr line))))
+               (index (and key
+                           (or (gethash key seen)
+                               (prog1 (puthash key (hash-table-count seen) seen)
+                                 (push key marks))))))
+          (unless (and runs (eql index (caar runs)))
+            (push (list index) runs))
+          (push (gemini-companion-record--line-text line) (cdar runs))))
+      (cons (list (mapcar
+                   (lambda (hunk)
+                     (list (seq-position edits (gemini-companion-record-hunk-edit hunk)
+                                         #'eq)
+                           (gemini-companion-record-hunk-number hunk)
+                           (gemini-companion-record-hunk-reviewed hunk)
+                           (gemini-companion-record-hunk-undone hunk)
+                           (gemini-companion-record-hunk-forgotten hunk)
+                           (number (gemini-companion-record-hunk-superseded hunk))))
+                   (reverse all))
+                  (nreverse marks)
+                  (nreverse (mapcar (pcase-lambda (`(,index . ,texts))
+                                      (cons index (reverse texts)))
+                                    runs)))
+            numbers))))
+
+(defun gemini-companion-record-of-data (data edits)
+  "Return the record that DATA were made of, and its hunks, a cons of vectors.
+EDITS are as in `gemini-companion-record-data'.  Signal an error if DATA are
+damaged."
+  (pcase-let* ((`(,facts ,marks ,runs) data)
+               (edits (vconcat edits))
+               ;; The first one is the base.
+               (hunks (vconcat
+                       (mapcar (pcase-lambda (`(,edit ,number ,reviewed))
+                                 (gemini-companion-record--hunk
+                                  (and edit (aref edits edit)) number reviewed))
+                               facts)))
+               (marks (vconcat
+                       (mapcar (lambda (marks)
+                                 (mapcar (pcase-lambda (`(,number . ,how))
+                                           (if (eql 0 number)
+                                               (car gemini-companion-record--base)
+                                             (cons (aref hunks number) how)))
+                                         marks))
+                               marks))))
+    (seq-do-indexed
+     (pcase-lambda (`(,_ ,_ ,_ ,undone ,forgotten ,superseded) n)
+       (let ((hunk (aref hunks n)))
+         (setf (gemini-companion-record-hunk-undone hunk) undone
+               (gemini-companion-record-hunk-forgotten hunk) forgotten
+               (gemini-companion-record-hunk-superseded hunk)
+               (and superseded (aref hunks superseded)))))
+     facts)
+    (cons (vconcat
+           (cl-loop for (index . texts) in runs
+                    for of-run = (and index (aref marks index))
+                    append (mapcar (lambda (text)
+                                     (cl-check-type text string)
+                                     (if index (cons text of-run) text))
+                                   texts)))
+          hunks)))
 
 (provide 'gemini-companion-record)
 ;;; gemini-companion-record.el ends here

@@ -19,7 +19,7 @@
 
 (cl-defstruct (gemini-companion-format
                (:noinline t)
-               (:constructor gemini-companion-format--make)
+               (:constructor gemini-companion-format-make)
                (:copier nil))
   "How a text is stored in a file.
 CODING is the coding system, without line ends and byte order mark; it is nil
@@ -44,7 +44,7 @@ CODING is its coding system if BYTES are not UTF-8."
                        (t coding)))
          (text (decode-coding-string bytes coding))
          (plain (gemini-companion-format--plain coding)))
-    (gemini-companion-format--make
+    (gemini-companion-format-make
      :coding (and (or (gemini-companion-format--wide-p plain)
                       (string-match-p "[^[:ascii:]]"
                                       (string-remove-prefix "\uFEFF" text)))

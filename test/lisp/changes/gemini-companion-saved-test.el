@@ -58,7 +58,7 @@ The files of changes are below the directory ours."
 (defun gemini-companion-saved-test-save ()
   "Save as the timer does."
   (gemini-companion-test-in-the-end
-   (not (or gemini-companion-saved--timer gemini-companion-saved--due))))
+    (not (or gemini-companion-saved--timer gemini-companion-saved--due))))
 
 (defun gemini-companion-saved-test-be-idle ()
   "Let Emacs be idle until what was saved is restored, in any number of slices."
@@ -92,7 +92,8 @@ The files of changes are below the directory ours."
       (gemini-companion-test-writes "a" "mine\n1\nTWO\n3\n4\n5\nsix\n7\n8\nnine\n" session)
       (should (equal '(3 10) (gemini-companion-test-marked "a")))
       (gemini-companion-saved-test-save)
-      (should (equal '(384) (mapcar #'file-modes (gemini-companion-saved-test-files))))
+      (should (equal '(384 384)
+                     (mapcar #'file-modes (gemini-companion-saved-test-files))))
       (should (= 448 (file-modes "ours/changes")))
       (gemini-companion-saved-test-restart killed)
       (find-file "a")
@@ -137,7 +138,7 @@ The files of changes are below the directory ours."
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
     (gemini-companion-test-writes "a" "1\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
     (gemini-companion-saved-test-restart)
-    (should-not (string-match-p "do not fit"
+    (should-not (string-match-p "cannot be restored"
                                 (ert-with-message-capture messages
                                   (let ((inhibit-message nil))
                                     (find-file "a"))
@@ -262,103 +263,199 @@ The files of changes are below the directory ours."
     (should-not (gemini-companion-saved-test-files))))
 
 (ert-deftest gemini-companion-saved-file-stays-if-it-cannot-be-written ()
-  (gemini-companion-saved-test-with '(("a" "1\n") ("b" "1\n"))
-    (gemini-companion-test-writes "a" "Text of a\n" session)
-    (gemini-companion-saved-test-save)
-    (gemini-companion-test-writes "b" "Text of b\n" session)
-    (let ((append (symbol-function 'gemini-companion-saved--append))
-          (count 0))
-      ;; The disk is full at the second entry.
-      (gemini-companion-test-demoted
-        (cl-letf (((symbol-function 'gemini-companion-saved--append)
-                   (lambda (&rest arguments)
-                     (if (<= 2 (cl-incf count))
-                         (signal 'file-error '("No space left on device"))
-                       (apply append arguments)))))
-          (gemini-companion-saved-test-save)))
-      (should (<= 2 count)))
-    (should-not (string-search "Text of b" (gemini-companion-saved-test-text)))
-    (should (string-search "Text of a" (gemini-companion-saved-test-text)))
-    (gemini-companion-saved--soon)
-    (gemini-companion-saved-test-save)
-    (should (string-search "Text of a" (gemini-companion-saved-test-text)))
-    (should (string-search "Text of b" (gemini-companion-saved-test-text)))))
-
-(ert-deftest gemini-companion-saved-save-in-progress-is-not-begun-again ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (gemini-companion-test-writes "a" "Text of a\n" session)
-    (let ((gemini-companion-saved--slice 0))
-      ;; Each call does nothing, or one step.
-      (gemini-companion-saved--begin)
-      (while gemini-companion-saved--work
-        (funcall (pop gemini-companion-saved--work))
-        (when gemini-companion-saved--work
-          (gemini-companion-saved--begin))))
-    (should (string-search "Text of a" (gemini-companion-saved-test-text)))))
-
-(ert-deftest gemini-companion-saved-changes-of-another-version-are-deleted ()
-  (gemini-companion-saved-test-with '(("a" "1\n"))
-    (gemini-companion-test-writes "a" "one\n" session)
-    (gemini-companion-saved-test-end)
-    (let ((file (car (gemini-companion-saved-test-files))))
-      (gemini-companion-test-write
-       file (replace-regexp-in-string
-             "\\`(gemini-companion-saved 1" "(gemini-companion-saved 0"
-             (gemini-companion-test-file-text file)))
-      (should (string-match-p "another version"
-                              (ert-with-message-capture messages
-                                (let ((inhibit-message nil))
-                                  (gemini-companion-saved-test-begin))
-                                messages)))
-      (should-not (file-exists-p file)))
-    (find-file "a")
-    (should-not (gemini-companion-test-left))))
-
-(ert-deftest gemini-companion-saved-changes-that-do-not-fit-are-named ()
-  (gemini-companion-saved-test-with '(("a" "1\n") ("b" "1\n"))
-    (gemini-companion-test-writes "a" "one\n" session)
-    (gemini-companion-test-writes "b" "one\n" session)
-    (gemini-companion-saved-test-end)
-    (let ((file (car (gemini-companion-saved-test-files))))
-      ;; The text of one file is cut.
-      (gemini-companion-test-write
-       file (replace-regexp-in-string "^(:path \"[^\"]*/a\".*$" "(:path"
-                                      (gemini-companion-test-file-text file))))
-    (gemini-companion-saved-test-begin)
-    (should (string-match-p "Saved changes of .*/a do not fit"
-                            (ert-with-message-capture messages
-                              (let ((inhibit-message nil))
-                                (find-file "a"))
-                              messages)))
-    (gemini-companion-saved-test-be-idle)
-    (should (eql 1 (gemini-companion-test-left)))
     (gemini-companion-saved-test-save)
-    (should-not (string-search "/a\"" (gemini-companion-saved-test-text)))))
+    (gemini-companion-test-writes "a" "Other text\n" session)
+    (gemini-companion-test-demoted
+      (cl-letf (((symbol-function 'gemini-companion-text-write)
+                 (lambda (file &rest _)
+                   ;; The disk is full.
+                   (write-region "(gemini-comp" nil file nil 'silent)
+                   (signal 'file-error '("No space left on device")))))
+        (gemini-companion-saved--begin)))
+    (should (string-search "Text of a" (gemini-companion-saved-test-text)))
+    ;; It is tried again, though nothing more has changed.
+    (gemini-companion-saved-test-save)
+    (should (string-search "Other text" (gemini-companion-saved-test-text)))))
 
-(ert-deftest gemini-companion-saved-changes-last-a-week ()
+(defun gemini-companion-saved-test-damaged (damage &optional repair)
+  "Save changes of a and b, damage what is saved of a by DAMAGE, and restart.
+DAMAGE is called with the name of the file.  Check that the message names a, and
+only a is lost.  Then a CLI writes a again: nothing of what is there is deleted.
+Before the next restart, call REPAIR, if given, with the name."
+  (gemini-companion-saved-test-with '(("a" "1\n") ("b" "1\n"))
+    (dolist (name '("a" "b"))
+      (gemini-companion-test-writes name "one\n" session))
+    (gemini-companion-saved-test-end)
+    (let* ((file (gemini-companion-saved--file (file-truename "a")))
+           (damaged (progn (funcall damage file)
+                           (gemini-companion-saved-test-contents file)))
+           (messages (ert-with-message-capture messages
+                       (let ((inhibit-message nil))
+                         (gemini-companion-saved-test-begin)
+                         (find-file "a")
+                         (find-file "b")
+                         (gemini-companion-saved-test-be-idle))
+                       messages)))
+      (should (string-match-p "Saved changes of \\(?:.*/\\)?a cannot be restored" messages))
+      (should-not (string-match-p "Saved changes of [^ ]*\\_<b cannot" messages))
+      (should (eql 1 (gemini-companion-test-left)))
+      (gemini-companion-test-writes "a" "two\n" session)
+      (gemini-companion-saved-test-save)
+      (should (member damaged
+                      (mapcar #'gemini-companion-saved-test-contents
+                              (list file (concat file ".unread")))))
+      (funcall (or repair #'ignore) file)
+      (gemini-companion-saved-test-restart)
+      (find-file "a")
+      (gemini-companion-saved-test-be-idle)
+      (should (eql 2 (gemini-companion-test-left))))))
+
+(defun gemini-companion-saved-test-contents (file)
+  "Return what FILE has, a text, `directory', or nil if it does not exist."
+  (cond ((file-directory-p file) 'directory)
+        ((file-exists-p file)
+         (let ((modes (file-modes file)))
+           (set-file-modes file #o600)
+           (prog1 (with-temp-buffer
+                    (set-buffer-multibyte nil)
+                    (insert-file-contents-literally file)
+                    (buffer-string))
+             (set-file-modes file modes))))))
+
+(defun gemini-companion-saved-test-rewrite (file function)
+  "Let FILE have the value of FUNCTION for its bytes."
+  (gemini-companion-text-write file (funcall function
+                                             (gemini-companion-text-bytes file))))
+
+(defun gemini-companion-saved-test-replace-data (file data)
+  "Let FILE have DATA, a text, with the right hash."
+  (pcase-let ((`(,name ,root . ,_)
+               (gemini-companion-saved--header (gemini-companion-text-bytes file))))
+    (gemini-companion-text-write
+     file (format "(gemini-companion-saved 2 %S %S %S)\n%s" name root (sha1 data) data))))
+
+(ert-deftest gemini-companion-saved-file-that-is-damaged-loses-only-its-own-changes ()
+  (dolist (damage
+           `((truncated . ,(lambda (bytes) (substring bytes 0 (/ (length bytes) 2))))
+             (truncated-header . ,(lambda (bytes) (substring bytes 0 30)))
+             (empty . ,(lambda (_) ""))
+             (garbage . ,(lambda (_) (unibyte-string 0 255 200 10 13 40 34 7)))
+             (garbage-inside . ,(lambda (bytes)
+                                  (let ((bytes (copy-sequence bytes)))
+                                    (aset bytes (- (length bytes) 9) 255)
+                                    bytes)))
+             (version . ,(lambda (bytes)
+                           (replace-regexp-in-string "\\`(gemini-companion-saved 2"
+                                                     "(gemini-companion-saved 1" bytes)))
+             (nesting . ,(lambda (bytes) (concat bytes (make-string 1000000 ?\())))
+             (only-nesting . ,(lambda (_) (make-string 1000000 ?\()))
+             (syntax . ,(lambda (bytes)
+                          (concat (car (split-string bytes "\n"))
+                                  "\n#.(kill-emacs) #s(hash-table) #1=(#1#)")))))
+    (ert-info ((symbol-name (car damage)))
+      (gemini-companion-saved-test-damaged
+       (lambda (file)
+         (gemini-companion-saved-test-rewrite file (cdr damage)))))))
+
+(ert-deftest gemini-companion-saved-file-with-other-values-loses-only-its-own-changes ()
+  (dolist (data '("17" "\"text\"" "(:record 5)" "(:record (:edits 7 :record ((1) 2)))"
+                  "(:record (:edits ((:before (0 0 \"\") :after (9 9 5))) :record nil))"
+                  "(:items ((changes . 5)) :record t)" "(:items 5)" "#1=(:record #1#)"
+                  "(:record" "#.(kill-emacs)"))
+    (ert-info (data)
+      (gemini-companion-saved-test-damaged
+       (lambda (file)
+         (gemini-companion-saved-test-replace-data file data))))))
+
+(ert-deftest gemini-companion-saved-file-that-cannot-be-read-stays ()
+  (gemini-companion-saved-test-damaged
+   (lambda (file)
+     (delete-file file)
+     (make-directory file)))
+  ;; The superuser may read all files.
+  (unless (eql 0 (user-uid))
+    (gemini-companion-saved-test-damaged
+     (lambda (file)
+       (set-file-modes file 0)))))
+
+(ert-deftest gemini-companion-saved-file-without-permission-stays ()
+  (let ((bytes (symbol-function 'gemini-companion-text-bytes))
+        (denied nil))
+    (cl-letf (((symbol-function 'gemini-companion-text-bytes)
+               (lambda (file &rest rest)
+                 (if (equal file denied)
+                     (signal 'file-error
+                             (list "Opening input file" "Permission denied" file))
+                   (apply bytes file rest)))))
+      (gemini-companion-saved-test-damaged
+       (lambda (file)
+         (setq denied (expand-file-name file)))
+       (lambda (_)
+         (setq denied nil))))))
+
+(ert-deftest gemini-companion-saved-read-error-at-the-start-deletes-nothing ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (gemini-companion-test-writes "a" "one\n" session)
     (gemini-companion-saved-test-end)
-    (let ((gemini-companion-saved--most-seconds -1))
-      (should (string-match-p "older than a week"
-                              (ert-with-message-capture messages
-                                (let ((inhibit-message nil))
-                                  (gemini-companion-saved-test-begin))
-                                messages))))
+    (let ((files (gemini-companion-saved-test-files)))
+      (cl-letf (((symbol-function 'gemini-companion-text-bytes)
+                 (lambda (&rest _)
+                   (signal 'file-error '("Opening input file" "Too many open files")))))
+        (gemini-companion-saved-test-begin))
+      (should (equal files (gemini-companion-saved-test-files))))
+    (gemini-companion-saved-test-restart)
     (find-file "a")
-    (should-not (gemini-companion-test-left))))
+    (should (eql 1 (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-saved-projects-whose-names-begin-with-a-dot-are-restored ()
+  (gemini-companion-saved-test-with '((".emacs.d/init" "1\n") (".p/.a" "1\n"))
+    (dolist (file '(".emacs.d/init" ".p/.a"))
+      (gemini-companion-test-writes file "one\n" session))
+    (gemini-companion-saved-test-restart)
+    (dolist (file '(".emacs.d/init" ".p/.a"))
+      (find-file-noselect file))
+    (should (eql 2 (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-saved-changes-last-until-nothing-is-left ()
+  (gemini-companion-saved-test-with '(("a" "1\n"))
+    (gemini-companion-test-writes "a" "one\n" session)
+    (gemini-companion-saved-test-end)
+    (let ((age (lambda ()
+                 (set-file-times (car (gemini-companion-saved-test-files))
+                                 (time-subtract nil (* 8 24 60 60))))))
+      (funcall age)
+      (gemini-companion-saved-test-begin)
+      (find-file "a")
+      (should (eql 1 (gemini-companion-test-left)))
+      (gemini-companion-saved-test-end)
+      ;; Others have taken it away, and it may come back with another branch.
+      (gemini-companion-test-rewrite "a" "1\n")
+      (gemini-companion-saved-test-begin)
+      (find-file "a")
+      (should-not (gemini-companion-test-left))
+      (gemini-companion-saved-test-restart)
+      (should (gemini-companion-saved-test-files))
+      (gemini-companion-saved-test-end)
+      (funcall age)
+      (gemini-companion-saved-test-begin)
+      (find-file "a")
+      (should-not (gemini-companion-saved-test-files)))))
 
 (ert-deftest gemini-companion-saved-changes-have-a-limit ()
   (gemini-companion-saved-test-with '(("a" "1\n") ("b" "1\n"))
-    (gemini-companion-test-writes "a" (concat (make-string 5000 ?a) "\n") session)
-    (gemini-companion-saved-test-save)
-    (gemini-companion-test-writes "b" (concat (make-string 5000 ?b) "\n") session)
-    (should (string-match-p "Changes left in .*/a are not saved"
-                            (ert-with-message-capture messages
-                              (let ((inhibit-message nil)
-                                    (gemini-companion-saved--most-bytes 9000))
-                                (gemini-companion-saved-test-save))
-                              messages)))
+    (let ((gemini-companion-saved--most-bytes 9000))
+      (gemini-companion-test-writes "b" (concat (make-string 1000 ?b) "\n") session)
+      (gemini-companion-test-writes "a" (concat (make-string 1000 ?a) "\n") session)
+      (gemini-companion-saved-test-save)
+      (should (string-search "aaaa" (gemini-companion-saved-test-text)))
+      (gemini-companion-test-writes "a" (concat (make-string 9000 ?a) "\n") session)
+      (should (string-match-p "Changes left in .*/a are not saved"
+                              (ert-with-message-capture messages
+                                (let ((inhibit-message nil))
+                                  (gemini-companion-saved-test-save))
+                                messages))))
     (should-not (string-search "aaaa" (gemini-companion-saved-test-text)))
     (should (string-search "bbbb" (gemini-companion-saved-test-text)))))
 
@@ -424,7 +521,7 @@ The files of changes are below the directory ours."
 (ert-deftest gemini-companion-saved-changes-can-be-forgotten ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (should (string-match-p "Nothing is saved" (gemini-companion-test-refusal
-                                                (gemini-companion-forget))))
+                                                 (gemini-companion-forget))))
     (gemini-companion-test-writes "a" "one\n" session)
     (gemini-companion-saved-test-save)
     (should (gemini-companion-saved-test-files))
@@ -444,16 +541,83 @@ The files of changes are below the directory ours."
     (should-not (gemini-companion-saved-test-files))
     (gemini-companion-saved-test-begin)))
 
-(ert-deftest gemini-companion-saved-changes-of-another-emacs-are-left-alone ()
+(defun gemini-companion-saved-test-set-lock (&rest owner)
+  "Let OWNER have the lock: a host, a process, and when it has begun."
+  (make-directory "ours/changes" t)
+  (gemini-companion-test-write "ours/changes/lock" (format "%S" owner)))
+
+(ert-deftest gemini-companion-saved-second-emacs-says-so-and-saves-once-the-first-has-ended ()
+  (gemini-companion-saved-test-with '(("a" "1\n"))
+    (let ((process (make-process :name "first" :command '("sleep" "1000"))))
+      (unwind-protect
+          (progn
+            (gemini-companion-saved-test-set-lock
+             (system-name) (process-id process)
+             (gemini-companion-saved--began (process-id process)))
+            (gemini-companion-test-writes "a" "one\n" session)
+            (let ((messages (ert-with-message-capture messages
+                              (let ((inhibit-message nil))
+                                (gemini-companion-saved--begin)
+                                (gemini-companion-saved--begin))
+                              messages)))
+              (should (string-match-p
+                       (format "\\`Changes left are saved by Emacs process %d; [^\n]*\n\\'"
+                               (process-id process))
+                       messages)))
+            (should-not (gemini-companion-saved-test-files))
+            (should gemini-companion-saved--timer))
+        (delete-process process))
+      (gemini-companion-test-eventually
+        (not (gemini-companion-saved--other)))
+      (gemini-companion-saved-test-save)
+      (should (gemini-companion-saved-test-files)))))
+
+(ert-deftest gemini-companion-saved-lock-of-an-emacs-that-has-ended-is-none ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (gemini-companion-test-writes "a" "one\n" session)
-    (cl-letf (((symbol-function 'file-locked-p) (lambda (_) "somebody")))
-      (should (string-match-p "Another Emacs saves"
-                              (ert-with-message-capture messages
-                                (let ((inhibit-message nil))
-                                  (gemini-companion-saved-test-save))
-                                messages))))
-    (should-not (gemini-companion-saved-test-files))))
+    (gemini-companion-saved-test-end)
+    (pcase-dolist (`(,host ,pid ,began ,seconds)
+                   `(;; Another program has that process id, as in another container.
+                     (,(system-name) ,(emacs-pid) 1000 0)
+                     (,(system-name) 1 1000 0)
+                     ;; No such process.
+                     (,(system-name) 99999999 1000 0)
+                     ("elsewhere" ,(emacs-pid) 1000 1000)
+                     ("elsewhere" 99999999 nil 1000)))
+      (ert-info ((format "%s %s" host pid))
+        (gemini-companion-saved-test-set-lock host pid began)
+        (set-file-times "ours/changes/lock" (time-subtract nil seconds))
+        (gemini-companion-saved-test-begin)
+        (should-not (gemini-companion-saved--other))
+        (find-file "a")
+        (should (eql 1 (gemini-companion-test-left)))
+        (gemini-companion-saved-test-end)))))
+
+(ert-deftest gemini-companion-saved-lock-of-a-living-emacs-keeps-nothing-from-being-restored ()
+  (gemini-companion-saved-test-with '(("a" "1\n"))
+    (gemini-companion-test-writes "a" "one\n" session)
+    (gemini-companion-saved-test-end)
+    (gemini-companion-saved-test-set-lock "elsewhere" 7 nil)
+    (gemini-companion-saved-test-begin)
+    (should (equal "the Emacs on elsewhere" (gemini-companion-saved--other)))
+    (find-file "a")
+    (should (eql 1 (gemini-companion-test-left)))
+    ;; What the other one has saved is not deleted here.
+    (should (string-match-p "Not deleted: the Emacs on elsewhere"
+                            (gemini-companion-test-refusal (gemini-companion-forget))))
+    (gemini-companion-test-walk 'gemini-companion-keep-change)
+    (gemini-companion-saved--begin)
+    (should (= 1 (length (gemini-companion-saved-test-files))))))
+
+(ert-deftest gemini-companion-saved-changes-outside-all-projects-are-not-saved ()
+  (gemini-companion-saved-test-with '(("p/a" "1\n") ("b" "1\n"))
+    (let ((session (gemini-companion-test-session-like
+                    session :directory (expand-file-name "p/"))))
+      (gemini-companion-test-writes "p/a" "Text of a\n" session)
+      (gemini-companion-test-writes "b" "Text of b\n" session)
+      (gemini-companion-saved-test-save)
+      (should (string-search "Text of a" (gemini-companion-saved-test-text)))
+      (should-not (string-search "Text of b" (gemini-companion-saved-test-text))))))
 
 (ert-deftest gemini-companion-saved-marks-are-the-same-after-random-work ()
   :tags '(pure)
@@ -499,50 +663,100 @@ The files of changes are below the directory ours."
 
 ;;;; An Emacs that is killed
 
-(defun gemini-companion-saved-test-work (directory seed)
-  "Let a CLI and the user work on six files in DIRECTORY until Emacs is killed.
-SEED is for random numbers.  After each step, append to the file log its time,
-the name of the file, the lines that are marked there, and its text."
+(defun gemini-companion-saved-test-work (directory seed first)
+  "Let CLIs and the user work on six files in DIRECTORY until Emacs is killed.
+SEED is for random numbers.  Call FIRST, a function, before that, with the
+function that makes a step and logs it.  After each step, append to the file log
+its time, the name of the file, the lines that are marked there, and its text."
   (random (format "%d" seed))
   (setq gemini-companion-install-directory (expand-file-name "ours/" directory)
         gemini-companion-excluded nil
         default-directory directory)
-  (mapc #'gemini-companion-part-start '(changes saved))
-  (let ((session
-         (gemini-companion-session-make :id "1" :client "gemini" :directory directory))
-        (inhibit-message t)
-        (create-lockfiles nil)
-        (number 0))
-    (setf (gemini-companion-session-turn session)
-          (gemini-companion-turn-make :prompt "Work"))
+  (unless (file-exists-p "f0")
     (dotimes (n 6)
-      (gemini-companion-test-write (format "f%d" n) "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+      (gemini-companion-test-write (format "f%d" n) "1\n2\n3\n4\n5\n6\n7\n8\n9\n")))
+  (mapc #'gemini-companion-part-start '(changes saved))
+  (dotimes (n 6)
+    (find-file-noselect (format "f%d" n)))
+  (let* ((inhibit-message t)
+         (create-lockfiles nil)
+         (make-backup-files nil)
+         (sessions (mapcar (lambda (id)
+                             (gemini-companion-session-make
+                              :id id :client "gemini" :directory directory))
+                           '("1" "2")))
+         (step (lambda (kind name)
+                 (gemini-companion-saved-test-step
+                  kind (expand-file-name name) (seq-random-elt sessions))
+                 (gemini-companion-saved-test-log-step name))))
+    (gemini-companion-saved-test-turn sessions)
+    (funcall first step)
     (while t
-      (let* ((name (format "f%d" (random 6)))
-             (file (expand-file-name name))
-             (before (gemini-companion-text-read file))
-             (lines (split-string before "^" t))
-             (at (random (length lines)))
-             (with (lambda (who)
-                     (string-join (append (seq-take lines at)
-                                          (list (format "%s %d\n" who (cl-incf number)))
-                                          (nthcdr (+ at (random 2)) lines)))))
-             (record (gemini-companion-changes-of-file file)))
-        (pcase (random 5)
-          ((or 0 1 2)
-           (let ((after (funcall with "cli")))
-             (gemini-companion-test-write file after)
-             (gemini-companion-attribution-record session file before after)))
-          (3 (gemini-companion-test-write file (funcall with "mine")))
-          (_ (when-let* ((change (car (and record
-                                           (gemini-companion-changes-update record)))))
-               (gemini-companion-step-keep-changes record (list change)))))
-        (let ((coding-system-for-write 'utf-8)
-              (marked (gemini-companion-saved-test-marked file)))
-          (write-region (format "%S\n" (list (float-time) name marked
-                                              (gemini-companion-text-read file)))
-                        nil "log" 'append 'silent))
-        (sleep-for (* 0.01 (random 8)))))))
+      (when (= 0 (random 6))
+        (gemini-companion-saved-test-turn sessions))
+      (funcall step (seq-random-elt '(tool tool command type other keep undo))
+               (format "f%d" (random 6)))
+      (sleep-for (* 0.01 (random 8))))))
+
+(defun gemini-companion-saved-test-turn (sessions)
+  "Begin a turn of SESSIONS."
+  (dolist (session sessions)
+    (setf (gemini-companion-session-turn session)
+          (gemini-companion-turn-make :prompt "Work"))))
+
+(defun gemini-companion-saved-test-undo-all (step)
+  "Undo all changes; then type, save and write by STEP, a function."
+  (dolist (record (gemini-companion-changes-files))
+    (funcall step 'undo-all (file-name-nondirectory
+                             (gemini-companion-changes-file-name record))))
+  (dotimes (n 6)
+    (dolist (kind '(type tool command))
+      (when (< 0 (random 3))
+        (funcall step kind (format "f%d" n))))))
+
+(defun gemini-companion-saved-test-step (kind file session)
+  "Make a step of KIND in FILE: as the user, or as a CLI of SESSION."
+  (let* ((before (gemini-companion-text-read file))
+         (lines (split-string before "^" t))
+         (at (random (1+ (length lines))))
+         (with (lambda (who)
+                 (string-join
+                  (append (seq-take lines at)
+                          (list (format "%s %x\n" who (random most-positive-fixnum)))
+                          (nthcdr (+ at (random 2)) lines)))))
+         (write (lambda (text)
+                  (gemini-companion-test-write file text)
+                  (gemini-companion-revert-now file)))
+         (record (gemini-companion-changes-of-file file))
+         (changes (and record (gemini-companion-changes-update record))))
+    (pcase kind
+      ((or 'tool 'command)
+       (let ((after (funcall with "cli")))
+         (funcall write after)
+         (if (eq kind 'tool)
+             (gemini-companion-attribution-record session file before after)
+           (gemini-companion-attribution-record-bytes
+            session file before after "sed"))))
+      ('other (funcall write (funcall with "mine")))
+      ('type
+       (with-current-buffer (find-file-noselect file)
+         (goto-char (point-min))
+         (forward-line at)
+         (insert (format "mine %x\n" (random most-positive-fixnum)))
+         (save-buffer)))
+      ((guard (null changes)))
+      ('keep (gemini-companion-step-keep-changes record (list (car changes))))
+      ('undo (gemini-companion-undo-in-file record (list (car changes))))
+      ('undo-all (gemini-companion-undo-in-file record changes)))))
+
+(defun gemini-companion-saved-test-log-step (name)
+  "Append a step in the file NAME to the log."
+  (let ((coding-system-for-write 'utf-8)
+        (file (expand-file-name name)))
+    (write-region (format "%S\n" (list (float-time) name
+                                       (gemini-companion-saved-test-marked file)
+                                       (gemini-companion-text-read file)))
+                  nil "log" 'append 'silent)))
 
 (defun gemini-companion-saved-test-marked (file)
   "Return the marked lines of FILE, which no buffer visits, with newlines."
@@ -556,62 +770,91 @@ the name of the file, the lines that are marked there, and its text."
                             nil))
                   changes))))
 
-(defun gemini-companion-saved-test-killed (directory seed)
+(defun gemini-companion-saved-test-without (file)
+  "Return the lines of FILE without its changes, a list."
+  (let* ((text (vconcat (split-string (gemini-companion-text-read file) "^" t)))
+         (record (gemini-companion-changes-of-file file)))
+    (append (if record
+                (gemini-companion-lines-without
+                 (gemini-companion-changes-update record) text)
+              text)
+            nil)))
+
+(defun gemini-companion-saved-test-killed (directory seed first)
   "Return an Emacs that works in DIRECTORY, as a process.
-For SEED, see `gemini-companion-saved-test-work'."
+For SEED and FIRST, see `gemini-companion-saved-test-work'."
   (let ((default-directory directory))
     (make-process
      :name "killed" :noquery t :connection-type 'pipe
      :buffer (generate-new-buffer " *killed*")
      :command (gemini-companion-test-emacs
                `(load ,(symbol-file 'gemini-companion-saved-test-work 'defun))
-               `(gemini-companion-saved-test-work ,directory ,seed)))))
+               `(gemini-companion-saved-test-work ,directory ,seed #',first)))))
 
 (defun gemini-companion-saved-test-log (directory)
   "Return the log in DIRECTORY, the last step first; omit a half one."
   (let ((steps nil))
     (with-temp-buffer
-      (insert-file-contents (expand-file-name "log" directory))
       (ignore-errors
+        (insert-file-contents (expand-file-name "log" directory))
         (while t (push (read (current-buffer)) steps))))
     steps))
 
+(defun gemini-companion-saved-test-kill (directory seed first)
+  "Kill an Emacs that works in DIRECTORY at a random moment, and judge.
+Return what is wrong, a list, or nil.  For SEED and FIRST, see
+`gemini-companion-saved-test-work'."
+  (let* ((begun (length (gemini-companion-saved-test-log directory)))
+         (process (gemini-companion-saved-test-killed directory seed first)))
+    (unwind-protect
+        (progn
+          (gemini-companion-test-wait
+           (lambda () (or (not (process-live-p process))
+                          (< (+ 20 begun)
+                             (length (gemini-companion-saved-test-log directory))))))
+          (gemini-companion-test-wait #'ignore (* 0.01 (random 300)))
+          (if (not (process-live-p process))
+              (list :ended (with-current-buffer (process-buffer process)
+                             (buffer-string)))
+            (signal-process process 'KILL)
+            (let ((killed (float-time)))
+              (should (gemini-companion-test-wait
+                       (lambda () (not (process-live-p process)))))
+              (with-temp-buffer
+                (setq default-directory directory)
+                (gemini-companion-saved-test-check directory killed)))))
+      (kill-buffer (process-buffer process)))))
+
+(defun gemini-companion-saved-test-kills (count chain first)
+  "Kill COUNT Emacsen, CHAIN of them one after the other in one directory.
+Report what is wrong.  For FIRST, see `gemini-companion-saved-test-work'."
+  (let ((done 0)
+        (wrong nil))
+    (while (< done count)
+      (let ((directory (file-name-as-directory
+                        (file-truename (make-temp-file "killed" t)))))
+        (dotimes (_ (min chain (- count done)))
+          (let ((seed (random 1000000)))
+            (when-let* ((found (gemini-companion-saved-test-kill directory seed first)))
+              (push (list seed directory found) wrong)))
+          (setq done (1+ done)))
+        (unless wrong
+          (delete-directory directory t))))
+    (ert-info ((format "%d of %d: " (length wrong) count))
+      (should-not wrong))))
+
+(defun gemini-companion-saved-test-count ()
+  "Return how many Emacsen to kill."
+  (string-to-number (or (getenv "GC_KILLS") "5")))
+
 (ert-deftest gemini-companion-saved-changes-survive-kills-at-random-moments ()
   :tags '(pure)
-  (let ((count (string-to-number (or (getenv "GC_KILLS") "10"))))
-    (while (< 0 count)
-      (let ((works (cl-loop repeat (min 5 count)
-                            for directory = (file-name-as-directory
-                                             (file-truename
-                                              (make-temp-file "killed" t)))
-                            for seed = (random 1000000)
-                            collect (list directory seed
-                                          (gemini-companion-saved-test-killed
-                                           directory seed)))))
-        (setq count (- count 5))
-        (unwind-protect
-            (progn
-              (pcase-dolist (`(,directory ,_ ,process) works)
-                (should (gemini-companion-test-wait
-                         (lambda () (or (not (process-live-p process))
-                                        (file-exists-p
-                                         (expand-file-name "log" directory)))))))
-              (pcase-dolist (`(,directory ,seed ,process) works)
-                (gemini-companion-test-wait #'ignore (* 0.01 (random 300)))
-                (ert-info ((format "seed %d: %s" seed
-                                   (with-current-buffer (process-buffer process)
-                                     (buffer-string))))
-                  (should (process-live-p process))
-                  (signal-process process 'KILL)
-                  (let ((killed (float-time)))
-                    (should (gemini-companion-test-wait
-                             (lambda () (not (process-live-p process)))))
-                    (with-temp-buffer
-                      (setq default-directory directory)
-                      (gemini-companion-saved-test-check directory killed))))))
-          (pcase-dolist (`(,directory ,_ ,process) works)
-            (kill-buffer (process-buffer process))
-            (delete-directory directory t)))))))
+  (gemini-companion-saved-test-kills (gemini-companion-saved-test-count) 1 #'ignore))
+
+(ert-deftest gemini-companion-saved-changes-survive-kills-after-the-undo-of-all ()
+  :tags '(pure)
+  (gemini-companion-saved-test-kills (gemini-companion-saved-test-count) 5
+                                     #'gemini-companion-saved-test-undo-all))
 
 (defun gemini-companion-saved-test-wrong (name killed steps)
   "Return what is wrong in the marks of the file NAME, a list, or nil.
@@ -623,6 +866,7 @@ STEPS are those of the file until the Emacs was KILLED, the last one first."
          (old (car (nthcdr (length recent) steps)))
          (marks (mapcar #'caddr (append recent (list old))))
          (marked (gemini-companion-saved-test-marked (expand-file-name name)))
+         (without (gemini-companion-saved-test-without (expand-file-name name)))
          ;; A line of the user that replaced lines of a CLI may be the user's again.
          (lost (seq-filter (lambda (line)
                              (and (string-prefix-p "cli" line)
@@ -633,13 +877,22 @@ STEPS are those of the file until the Emacs was KILLED, the last one first."
          (wrong (seq-remove (lambda (line)
                               (or (seq-some (apply-partially #'member line) marks)
                                   (not (string-search line (or (nth 3 old) "")))))
-                            marked)))
-    (when (or lost wrong)
-      (list :lost lost :wrong wrong :marked marked :text text :steps steps))))
+                            marked))
+         ;; The undo of all would remove them.
+         (removed (seq-filter (lambda (line)
+                                (and (string-prefix-p "mine" line)
+                                     (not (member line without))
+                                     (seq-every-p (lambda (marks)
+                                                    (not (member line marks)))
+                                                  marks)))
+                              (split-string text "^" t))))
+    (when (or lost wrong removed)
+      (list :name name :lost lost :wrong wrong :removed removed
+            :marked marked :text text :recent recent :old old))))
 
 (defun gemini-companion-saved-test-check (directory killed)
   "Compare the marks in this Emacs with those that were in DIRECTORY.
-An Emacs that worked there was KILLED at that time."
+An Emacs that worked there was KILLED at that time.  Return what is wrong."
   (let* ((gemini-companion-install-directory (expand-file-name "ours/" directory))
          (gemini-companion-excluded nil)
          (log (gemini-companion-saved-test-log directory))
@@ -650,15 +903,19 @@ An Emacs that worked there was KILLED at that time."
                 (ert-with-message-capture messages
                   (let ((inhibit-message nil))
                     (gemini-companion-saved-test-begin)
-                    (mapc #'gemini-companion-saved--restore
-                          (gemini-companion-saved--waiting)))
+                    (dotimes (n 6)
+                      (gemini-companion-saved--restore-file
+                       (expand-file-name (format "f%d" n)))))
                   messages))
-          (should-not (string-match-p "Saved changes" (or messages "")))
-          (dotimes (n 6)
-            (let ((name (format "f%d" n)))
-              (should-not (gemini-companion-saved-test-wrong
-                           name killed
-                           (seq-filter (lambda (step) (equal name (nth 1 step))) log))))))
+          (append
+           (and (string-match-p "Saved changes" (or messages ""))
+                (list :messages messages))
+           (cl-loop for n below 6
+                    for name = (format "f%d" n)
+                    append (gemini-companion-saved-test-wrong
+                            name killed
+                            (seq-filter (lambda (step) (equal name (nth 1 step)))
+                                        log)))))
       (gemini-companion-saved-test-end 'killed))))
 
 (provide 'gemini-companion-saved-test)
