@@ -221,6 +221,10 @@ def test_a_review_of_pi_survives_the_end_of_emacs(world: World) -> None:
         cli.terminal.keys("Enter")
         cli.wait_for("Write a.txt?")
         cli.terminal.keys("Down", "Enter")
+        # What Emacs has is not known.
+        cli.wait_for("Emacs does not answer")
+        assert file.read_text() == "uno\n"
+        cli.terminal.keys("Down", "Enter")
         cli.finished("hangs done", file, "due\n")
     finally:
         server.resume()
@@ -261,6 +265,32 @@ def test_pi_has_one_session_after_new_and_reload(world: World) -> None:
     cli.prompt()
     cli.finished("auto done", file, "auto\n")
     assert reviews.paths() == []
+
+
+# A review does not end only because its session has no connection for some time.
+PATIENT = """
+(with-eval-after-load 'gemini-companion-server
+  (advice-add 'gemini-companion-server--settings :filter-return
+              (lambda (settings) `(:session_grace 3600 ,@settings))))
+"""
+
+
+@pytest.mark.contract("Pi: a review at the end of a conversation")
+@pytest.mark.parametrize("command", ["/new", "/fork"])
+def test_a_review_ends_with_the_conversation_of_pi(world: World, command: str) -> None:
+    file = world.file("a.txt", "one\n")
+    reviews = Reviews(world.emacs(file, extra=PATIENT))
+    cli = world.pi()
+    reviews.accepted(cli, file, write(file, "two\n"))
+    reviews.proposed(cli, file, write(file, "three\n"), say("not done"))
+    cli.terminal.text(command)
+    cli.terminal.keys("Enter")
+    if command == "/fork":
+        # The prompt before.
+        cli.wait_for("Fork from")
+        cli.terminal.keys("Enter")
+    reviews.wait_until(0)
+    assert file.read_text() == "two\n"
 
 
 @pytest.mark.contract("Pi: several CLIs")

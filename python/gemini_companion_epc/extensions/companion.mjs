@@ -23,6 +23,8 @@ const REQUEST = 5000;
 const OPENING = 30000;
 // Milliseconds in which Emacs may send the text of a review that is closed here.
 const CLOSING = 3000;
+// Milliseconds in which Emacs learns at the end of a session that its reviews end.
+const STOPPING = 1500;
 // Milliseconds in which Emacs may find the new errors after an edit, or an answer for
 // the model, and in which it lists what the model may ask.
 const REPORT = 5000;
@@ -186,12 +188,16 @@ export class Companion {
   constructor({ name, version, directory, cwd, about, changed = () => {}, prompt = async () => false }) {
     Object.assign(this, { name, version, directory, cwd, about, changed, prompt });
     this.connected = false;
+    // Whether an Emacs runs for the directory, connected or not, as of the last search.
+    this.isPresent = false;
     // The open files of Emacs, the last used first.
     this.files = [];
     // The open reviews, by file.
     this.reviews = new Map();
     // Requests for reviews, by file.
     this.openings = new Map();
+    // Requests to close reviews.
+    this.closings = new Set();
     this.ended = new AbortController();
     this.count = 0;
     // Resolved once this is connected, or there was no Emacs at the first search.  An
@@ -203,8 +209,12 @@ export class Companion {
     this.running ??= this.run();
   }
 
-  stop() {
-    for (const review of [...this.reviews.values()]) review.end({ outcome: "stopped" });
+  /** End the connection and all reviews, which also end in Emacs: a yes there would
+   * write nothing. */
+  async stop() {
+    for (const review of [...this.reviews.values()]) void review.close("stopped");
+    const requests = [...this.openings.values(), ...this.closings];
+    await Promise.race([Promise.allSettled(requests), sleep(STOPPING)]);
     this.setConnected(false);
     this.ended.abort();
   }
@@ -220,6 +230,7 @@ export class Companion {
   async run() {
     while (!this.ended.signal.aborted) {
       const server = await find(this.directory, this.cwd);
+      this.isPresent = Boolean(server);
       let isSoon = false;
       try {
         if (server) {
@@ -373,6 +384,18 @@ export class Companion {
     return text;
   }
 
+  /** Close the review of the file NAME, and return the text that it has, if known. */
+  async closed(name) {
+    const closing = this.call("closeDiff", { filePath: name }, CLOSING).then(
+      (answer) => JSON.parse(answer || "{}").content,
+      () => undefined,
+    );
+    this.closings.add(closing);
+    const content = await closing;
+    this.closings.delete(closing);
+    return content;
+  }
+
   async open(review) {
     const opening = this.requestReview(review);
     this.openings.set(review.path, opening);
@@ -395,7 +418,8 @@ export class Companion {
   /** Open a review of TEXT for the file NAME, an absolute name, and return it.
    *
    * Its `answer' is a promise of {outcome, content, reason}: the outcome is "accepted",
-   * "rejected", "failed", "stopped", or that with which `close' was called. */
+   * "rejected", "failed", or that with which `close' was called.  For a yes, that
+   * returns undefined if it is not known what text Emacs has, and the review stays. */
   async review(name, text) {
     while (this.reviews.has(name) || this.openings.has(name))
       await (this.reviews.get(name)?.answer ?? this.openings.get(name).then(() => sleep(0)));
@@ -407,16 +431,19 @@ export class Companion {
         resolve(answer);
       };
     });
-    // The user has answered in the CLI; a yes takes the text that Emacs has now.
-    review.close = async (outcome, reason) => {
-      if (!review.isClosing && this.reviews.get(name) === review) {
-        review.isClosing = true;
-        const closed = this.call("closeDiff", { filePath: name }, CLOSING).then(
-          (answer) => JSON.parse(answer || "{}").content,
-          () => undefined,
-        );
-        const content = outcome === "accepted" ? await closed : undefined;
-        review.end({ outcome, content: content ?? text, reason });
+    // The user has answered in the CLI; a yes takes the text that Emacs has now, or if
+    // IS_BLIND, the one that was proposed.
+    review.close = async (outcome, reason, isBlind = false) => {
+      if (review.isClosing || review.isEnded) return review.answer;
+      review.isClosing = true;
+      const closed = this.closed(name);
+      const isTaken = outcome === "accepted" && !isBlind;
+      const content = isTaken ? await closed : text;
+      if (content !== undefined) review.end({ outcome, content, reason });
+      else if (!review.isEnded) {
+        review.isClosing = false;
+        void this.open(review);
+        return undefined;
       }
       return review.answer;
     };

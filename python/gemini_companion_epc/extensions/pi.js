@@ -28,6 +28,7 @@ const WAIT = "Wait for Emacs";
 const YES = "Yes, write it";
 const NO = "No";
 const WHY = "No, with a reason";
+const BLIND = "Yes, as proposed by Pi";
 
 // Milliseconds between two checks of what Pi does.
 const CHECK = 100;
@@ -75,9 +76,9 @@ export default function (pi) {
     register(createWriteToolDefinition);
     companion.start();
   });
-  pi.on("session_shutdown", (_event, ctx) => {
+  pi.on("session_shutdown", async (_event, ctx) => {
     if (shown && ctx.mode === "tui") process.stdout.write("\x1b]7501;id=emacs:state=clear\x1b\\");
-    companion?.stop();
+    await companion?.stop();
   });
 
   const isOthers = ({ sourceInfo }) => sourceInfo?.source !== "builtin" && !isOwn(sourceInfo?.path);
@@ -253,8 +254,15 @@ export default function (pi) {
       // The user may have typed Enter before the question was on the screen.
       const answer = await ctx.ui.select(`Write ${shown}?`, [WAIT, YES, NO, WHY], { signal });
       if (signal.aborted) continue;
-      if (answer === YES) await review.close("accepted");
-      else if (answer === NO) await review.close("rejected");
+      if (answer === YES) {
+        if (await review.close("accepted")) continue;
+        const title = `Emacs does not answer: what you have changed there in ${shown} is not known`;
+        const other = await ctx.ui.select(title, [WAIT, BLIND, NO], { signal });
+        if (signal.aborted) continue;
+        if (other === BLIND) await review.close("accepted", undefined, true);
+        else if (other === NO) await review.close("rejected");
+        else return;
+      } else if (answer === NO) await review.close("rejected");
       else if (answer === WHY) {
         const reason = await ctx.ui.input(`Why not ${shown}?`, "", { signal });
         if (!signal.aborted && reason !== undefined) await review.close("rejected", reason);
@@ -297,7 +305,8 @@ export default function (pi) {
       defaultActive: false,
       async execute(id, params, signal, onUpdate, ctx) {
         await companion?.ready;
-        if (!companion?.connected || !ctx.hasUI) return make(ctx.cwd).execute(id, params, signal, onUpdate, ctx);
+        // An Emacs that runs, but does not answer, has the edit once it does.
+        if (!(companion?.connected || companion?.isPresent) || !ctx.hasUI) return make(ctx.cwd).execute(id, params, signal, onUpdate, ctx);
         let change;
         const operations = {
           access: (name) => fs.access(name, fs.constants.R_OK | fs.constants.W_OK),
