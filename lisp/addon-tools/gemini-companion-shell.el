@@ -23,8 +23,10 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-slices)
+(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-unmarked)
 (require 'map)
@@ -40,11 +42,25 @@
 (defvar gemini-companion-shell--open nil
   "Non-nil while a tool of a CLI is running.")
 
-(defvar gemini-companion-shell--saves nil
-  "What others have written while tools are running, the last write first.
-They are saves of Emacs, and edits that CLIs have reported.  The value is an
-alist from true names of files to conses (BEFORE . AFTER) of bytes.  BEFORE is
-`unknown' if a CLI has not told it.")
+(cl-defstruct (gemini-companion-shell--write
+               (:noinline t)
+               (:constructor gemini-companion-shell--write-make)
+               (:copier nil))
+  "A write of Emacs, or of a CLI that has reported it, while tools are running.
+NUMBER is that of the write, and FILE a true name.  It had the bytes BEFORE, and
+then AFTER: nil without a file, and `unknown' if they are too many to be kept,
+or a CLI has not told them.  If REPORTED, the file was written some time before
+the write got its number."
+  number file before after reported)
+
+(defvar gemini-companion-shell--number 0
+  "The number of the last write of Emacs while a tool was running.")
+
+(defvar gemini-companion-shell--writes nil
+  "The writes of which the server may have a report, the last one first.")
+
+(defvar gemini-companion-shell--writing nil
+  "What files had that are being written, an alist from true names to bytes.")
 
 (defvar gemini-companion-shell--problems nil
   "Why what commands write is not recorded, an alist of roots and phrases.")
@@ -62,47 +78,87 @@ list."
     (gemini-companion-slices-later
      (append files nil)
      (lambda (file)
-       (if (gemini-companion-privacy-name-hidden-p file)
+       (if (or (gemini-companion-shell--in-trash-p file)
+               (gemini-companion-privacy-name-hidden-p file))
            (push index hidden)
          (push index shared))
        (setq index (1+ index)))
      (lambda () (funcall answer (list :shared shared :hidden hidden)))
      (+ (float-time) gemini-companion-shell--limit))))
 
-;;;; Saves of the user, and edits
+(defun gemini-companion-shell--in-trash-p (file)
+  "Return non-nil if FILE is in the directory to which Emacs moves deleted files."
+  (and (stringp trash-directory)
+       (gemini-companion-text-in-directory-p file
+                                             (expand-file-name trash-directory))))
+
+;;;; What Emacs writes
+
+;; The server asks for the number of the last write before it begins a snapshot, and when
+;; the snapshot is complete.  So a write is between two snapshots, or it was made while
+;; one was taken; then the bytes tell whether the snapshot has it.
 
 (defun gemini-companion-shell-called (open)
   "Record whether a tool is running: OPEN is non-nil if one is."
   (setq gemini-companion-shell--open open)
   (unless open
-    (setq gemini-companion-shell--saves nil)))
+    (setq gemini-companion-shell--writing nil)))
+
+(defun gemini-companion-shell-saved (since)
+  "Return the number of the last write, and forget those until SINCE.
+The server has reported what was written until then."
+  (setq gemini-companion-shell--writes
+        (seq-take-while (lambda (write)
+                          (< since (gemini-companion-shell--write-number write)))
+                        gemini-companion-shell--writes))
+  gemini-companion-shell--number)
+
+(defun gemini-companion-shell--add (file before after &optional reported)
+  "Record that FILE, a true name, had BEFORE, and has AFTER by Emacs.
+Both are as in `gemini-companion-shell--write', as is REPORTED."
+  (push (gemini-companion-shell--write-make
+         :number (cl-incf gemini-companion-shell--number)
+         :file file :before before :after after :reported reported)
+        gemini-companion-shell--writes))
 
 ;; Emacs also writes files when the user undoes a change.
-(defun gemini-companion-shell--writing (file when)
+(defun gemini-companion-shell--follow-writing (file when)
   "Record what FILE has as Emacs writes it, while a tool is running.
-WHEN is `before' or `after' the write."
+WHEN is `before' or `after' the write.  A save that fails has no end."
   (when gemini-companion-shell--open
     (let ((name (gemini-companion-text-true-name file))
           (bytes (gemini-companion-shell--bytes file)))
-      (if (eq when 'before)
-          (push (list name bytes) gemini-companion-shell--saves)
-        (when-let* ((save (assoc name gemini-companion-shell--saves)))
-          (setcdr (cdr save) bytes))))))
+      (pcase when
+        ('before
+         (setf (alist-get name gemini-companion-shell--writing nil nil #'equal) bytes))
+        ('after
+         (gemini-companion-shell--add
+          name
+          (if-let* ((began (assoc name gemini-companion-shell--writing)))
+              (cdr began)
+            'unknown)
+          bytes)
+         (setf (alist-get name gemini-companion-shell--writing nil 'remove #'equal)
+               nil))))))
 
 (defun gemini-companion-shell--bytes (file)
-  "Return the bytes of FILE, or nil if it has none that can be kept."
-  (and (gemini-companion-edit-texts-keepable-p file)
-       (ignore-error file-error (gemini-companion-text-bytes file))))
+  "Return the bytes of FILE, nil without one, or `unknown' if they are too many."
+  (cond ((not (file-exists-p file)) nil)
+        ((gemini-companion-edit-texts-keepable-p file)
+         (condition-case nil
+             (gemini-companion-text-bytes file)
+           (file-error 'unknown)))
+        (t 'unknown)))
 
 (defun gemini-companion-shell--before-save ()
   "Record what the file of this buffer has before a save."
   (when buffer-file-name
-    (gemini-companion-shell--writing buffer-file-name 'before)))
+    (gemini-companion-shell--follow-writing buffer-file-name 'before)))
 
 (defun gemini-companion-shell--after-save ()
   "Record what Emacs has saved."
   (when buffer-file-name
-    (gemini-companion-shell--writing buffer-file-name 'after)))
+    (gemini-companion-shell--follow-writing buffer-file-name 'after)))
 
 (defun gemini-companion-shell--edited (edit event)
   "Record that EDIT was written, if that is the EVENT, as a tool has reported.
@@ -110,43 +166,105 @@ Another tool may be running: it has not written that."
   (when (and gemini-companion-shell--open
              (eq event 'written)
              (gemini-companion-edit-reported edit))
-    (push (cons (gemini-companion-edit-true-name edit)
-                (cons (if (gemini-companion-edit-known-p edit)
-                          (gemini-companion-edit-bytes-before edit)
-                        'unknown)
-                      (gemini-companion-shell--bytes (gemini-companion-edit-file edit))))
-          gemini-companion-shell--saves)))
+    (gemini-companion-shell--add
+     (gemini-companion-edit-true-name edit)
+     (if (gemini-companion-edit-known-p edit)
+         (gemini-companion-edit-bytes-before edit)
+       'unknown)
+     (gemini-companion-shell--bytes (gemini-companion-edit-file edit))
+     'reported)))
 
-(defun gemini-companion-shell--steps (file before after)
-  "Return what tools have made of FILE, a list of (BEFORE . AFTER) in order.
-FILE is a true name.  It had BEFORE, and then AFTER; both are bytes, or nil
-without a file.  What Emacs has saved in between is left out; so is all that
-precedes an edit whose text before is unknown."
-  (let ((saves (gemini-companion-shell--saves-between file before after))
-        (steps nil))
-    (pcase-dolist (`(,old . ,new) saves)
-      (unless (or (eq 'unknown old) (equal before old))
-        (push (cons before old) steps))
-      (setq before new))
-    (unless (equal before after)
-      (push (cons before after) steps))
-    (nreverse steps)))
+(defun gemini-companion-shell--writes-between (saved)
+  "Return the writes that Emacs made between two snapshots, in order.
+SAVED has the numbers of the last write as the first one began, and when it was
+complete, and those of the second one; or it is nil."
+  (pcase saved
+    (`(,first ,_ ,_ ,last)
+     (nreverse (seq-filter (lambda (write)
+                             (< first (gemini-companion-shell--write-number write)
+                                (1+ last)))
+                           gemini-companion-shell--writes)))))
 
-(defun gemini-companion-shell--saves-between (file before after)
-  "Return what Emacs saved in FILE from BEFORE to AFTER, a list of (OLD . NEW).
-A save at either end may not belong to the snapshots: leave out those that have
-led to BEFORE, and those that have come after AFTER."
-  (let ((saves (mapcar #'cdr (seq-filter (lambda (save) (equal file (car save)))
-                                         (reverse gemini-companion-shell--saves)))))
-    (unless (equal before (car (car saves)))
-      (when-let* ((last (seq-position saves before (lambda (save bytes)
-                                                     (equal bytes (cdr save))))))
-        (setq saves (nthcdr (1+ last) saves))))
-    (unless (equal after (cdr (car (last saves))))
-      (when-let* ((first (seq-position saves after (lambda (save bytes)
-                                                     (equal bytes (car save))))))
-        (setq saves (seq-take saves first))))
-    saves))
+(defun gemini-companion-shell--steps (before after writes saved)
+  "Return what tools have made of a file, a list of (BEFORE . AFTER) in order.
+It had BEFORE, and then AFTER; both are bytes, or nil without a file.  What
+Emacs has written of it in between, WRITES, is left out.  For SAVED, see
+`gemini-companion-shell--writes-between'.  Return `unknown' if it is not known
+which of WRITES a snapshot has, or what they have made."
+  (catch 'unknown
+    (let ((steps nil))
+      (dolist (write (gemini-companion-shell--writes-after
+                      before (gemini-companion-shell--writes-before after writes saved)
+                      saved))
+        (pcase-let (((cl-struct gemini-companion-shell--write
+                                (before old) (after new) reported)
+                     write))
+          (cond ((and reported (equal new before)))
+                ((and reported (eq 'unknown old) (not (eq 'unknown new)))
+                 ;; What precedes it is not known.
+                 (setq before new))
+                (t
+                 (when (memq 'unknown (list old new))
+                   (throw 'unknown 'unknown))
+                 (unless (equal before old)
+                   (push (cons before old) steps))
+                 (setq before new)))))
+      (unless (equal before after)
+        (push (cons before after) steps))
+      (nreverse steps))))
+
+(defun gemini-companion-shell--writes-after (bytes writes saved)
+  "Return those of WRITES of a file that the first snapshot, with BYTES, has not.
+For SAVED, see `gemini-companion-shell--writes-between'; throw `unknown' if it
+is not known."
+  (pcase-let* ((`(,_ ,complete ,_ ,_) saved)
+               (early (seq-take-while (lambda (write)
+                                        (<= (gemini-companion-shell--write-number write)
+                                            complete))
+                                      writes))
+               (seen (seq-position (reverse early) bytes
+                                   (lambda (write bytes)
+                                     (equal bytes
+                                            (gemini-companion-shell--write-after
+                                             write))))))
+    (cond (seen
+           (nthcdr (- (length early) seen) writes))
+          ((and early
+                (not (equal bytes (gemini-companion-shell--write-before (car early)))))
+           (throw 'unknown 'unknown))
+          (t writes))))
+
+(defun gemini-companion-shell--writes-before (bytes writes saved)
+  "Return those of WRITES of a file that the second snapshot, with BYTES, has.
+For SAVED, see `gemini-companion-shell--writes-between'; throw `unknown' if it
+is not known."
+  (pcase-let* ((`(,_ ,_ ,began ,_) saved)
+               (late (seq-drop-while (lambda (write)
+                                       (<= (gemini-companion-shell--write-number write)
+                                           began))
+                                     writes))
+               (unseen (seq-position late bytes
+                                     (lambda (write bytes)
+                                       (equal bytes
+                                              (gemini-companion-shell--write-before
+                                               write))))))
+    (cond (unseen
+           (seq-take writes (+ (- (length writes) (length late)) unseen)))
+          ((and late
+                (not (equal bytes (gemini-companion-shell--write-after
+                                   (car (last late))))))
+           (throw 'unknown 'unknown))
+          (t writes))))
+
+;;;; Refused calls
+
+(defun gemini-companion-shell--follow-state (session state)
+  "If STATE is `ready', tell the server that the CLI of SESSION waits for a prompt.
+Some CLIs announce a command before they ask the user, who may refuse it."
+  (when (and gemini-companion-shell--open
+             (eq state 'ready))
+    (gemini-companion-server-call 'cli-ready
+                                  (list (gemini-companion-session-pid session)))))
 
 ;;;; Records
 
@@ -161,13 +279,15 @@ If the changes are many, no contents are sent.
 Texts are recorded, each as an edit, in slices.  What else was written is one
 edit."
   (let ((many (< gemini-companion-shell--most-texts (length changes)))
+        ;; Later ones are of no interest, and these may be forgotten before the end.
+        (writes (gemini-companion-shell--writes-between (plist-get facts :saved)))
         (unmarked nil)
         (lost nil))
     (gemini-companion-slices-later
      (append changes nil)
      (lambda (change)
        (gemini-companion-log-guarded "Recording what a command wrote"
-         (pcase (gemini-companion-shell--record session facts change many)
+         (pcase (gemini-companion-shell--record session facts change many writes)
            ('nil)
            ('lost (push (aref change 0) lost))
            (file (push file unmarked)))))
@@ -181,16 +301,20 @@ edit."
             (gemini-companion-revert file)))
         (apply-partially answer nil))))))
 
-(defun gemini-companion-shell--record (session facts change many)
+(defun gemini-companion-shell--record (session facts change many writes)
   "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
-If MANY is non-nil, its contents were not sent.  Return nil if it is recorded,
-or is the user's; `lost' if it cannot be; or else a
-`gemini-companion-unmarked-file'."
+If MANY is non-nil, its contents were not sent.  WRITES are those of Emacs
+meanwhile.  Return nil if the change is recorded, or is the user's; `lost' if it
+cannot be; or else a `gemini-companion-unmarked-file'."
   (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes ,old ,new] change)
                (file (gemini-companion-names-below (plist-get facts :root) name))
                (true-name (gemini-companion-text-true-name file))
                (before (gemini-companion-shell--content before))
                (after (gemini-companion-shell--content after))
+               (writes (seq-filter (lambda (write)
+                                     (equal true-name
+                                            (gemini-companion-shell--write-file write)))
+                                   writes))
                (unmarked (gemini-companion-unmarked-file
                           name old new old-modes new-modes)))
     (cond
@@ -200,30 +324,44 @@ or is the user's; `lost' if it cannot be; or else a
           (not (seq-every-p #'gemini-companion-shell--text-p (list before after)))
           (not (seq-every-p #'gemini-companion-shell--plain-p
                             (list old-modes new-modes))))
-      (if (assoc true-name gemini-companion-shell--saves) 'lost unmarked))
+      (if writes 'lost unmarked))
      (t
-      (pcase-dolist (`(,old . ,new)
-                     (gemini-companion-shell--steps true-name before after))
-        (gemini-companion-attribution-record-bytes
-         session file old new (plist-get facts :command)
-         ;; Git knows only whether a file can be executed.
-         :modes (logand (if (= old-modes #o100755) #o777 #o666) (default-file-modes))
-         :made (mapcar (lambda (name)
-                         (gemini-companion-text-true-name
-                          (gemini-companion-names-below (plist-get facts :root) name)))
-                       (plist-get facts :made))))
-      (unless (or (= old-modes new-modes) (memq 0 (list old-modes new-modes)))
-        (gemini-companion-unmarked-file name nil nil old-modes new-modes))))))
+      (pcase (gemini-companion-shell--steps before after writes (plist-get facts :saved))
+        ('unknown 'lost)
+        (steps
+         (pcase-dolist (`(,old . ,new) steps)
+           (gemini-companion-attribution-record-bytes
+            session file old new (plist-get facts :command)
+            ;; Git knows only whether a file can be executed.
+            :modes (logand (if (= old-modes #o100755) #o777 #o666) (default-file-modes))
+            :made (mapcar (lambda (name)
+                            (gemini-companion-text-true-name
+                             (gemini-companion-names-below (plist-get facts :root)
+                                                           name)))
+                          (plist-get facts :made))))
+         (unless (or (= old-modes new-modes) (memq 0 (list old-modes new-modes)))
+           (gemini-companion-unmarked-file name nil nil old-modes new-modes))))))))
 
 (defun gemini-companion-shell--record-unmarked (session facts files)
   "Record that SESSION has written FILES, `gemini-companion-unmarked-file's.
 FACTS are those of `gemini-companion-shell-wrote'."
-  (pcase-let (((map :root :snapshots :environ :command (:left_out left-out)) facts))
-    (when (or files left-out)
+  (pcase-let (((map :root :snapshots :environ :command (:left_out left-out)) facts)
+              (others (gemini-companion-shell--others facts)))
+    (when (or files left-out others)
       (gemini-companion-attribution-record-unmarked
        session
-       (gemini-companion-unmarked-make root files snapshots environ left-out)
+       (gemini-companion-unmarked-make root files snapshots environ left-out others)
        command))))
+
+(defun gemini-companion-shell--others (facts)
+  "Return the files in FACTS of which it is not known what they had before.
+The value is as in `gemini-companion-unmarked-others'."
+  (cl-loop for (kind names count) in '((moved :moved :moved_count)
+                                       (unknown :unknown :unknown_count)
+                                       (gone :gone :gone_count))
+           for number = (plist-get facts count)
+           unless (memq number '(nil 0))
+           collect (cons kind (cons number (plist-get facts names)))))
 
 (defun gemini-companion-shell--visited (facts changes)
   "Return the files of CHANGES that buffers visit, below the root of FACTS."
@@ -291,7 +429,7 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
           ((< 0 unseen)
            (format "%d files not recorded, as Emacs was busy" unseen))
           (lost
-           (format "not recorded, as saved or committed meanwhile: %s"
+           (format "not recorded, as you have written it at once, or its text is lost: %s"
                    (string-join lost ", ")))
           ((< 0 by-git)
            (format "%d files changed by git to another commit" by-git)))))
@@ -302,7 +440,8 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
   "Record what Emacs writes while a tool of a CLI is running."
   '((before-save-hook gemini-companion-shell--before-save 100)
     (after-save-hook gemini-companion-shell--after-save -100)
-    (gemini-companion-watch-writing-functions gemini-companion-shell--writing 0)
+    (gemini-companion-watch-writing-functions gemini-companion-shell--follow-writing 0)
+    (gemini-companion-state-functions gemini-companion-shell--follow-state)
     (gemini-companion-edit-file-functions gemini-companion-shell--edited)))
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'shell)) _directory)
@@ -316,7 +455,8 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'shell)))
   "Forget what Emacs has saved."
-  (setq gemini-companion-shell--problems nil)
+  (setq gemini-companion-shell--problems nil
+        gemini-companion-shell--writes nil)
   (gemini-companion-shell-called nil))
 
 (provide 'gemini-companion-shell)

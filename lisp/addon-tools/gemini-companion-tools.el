@@ -714,6 +714,7 @@ KIND is one of these:
 `permission'  A hook reports what the CLI asks.
 `ended'       A hook reports that the question of the CLI has ended.
 `called'      A tool of a CLI begins or ends; `:open' tells if one runs.
+`saved'       The server asks for the number of the last write of Emacs.
 `shared'      The server asks which files of a work tree may be stored.
 `wrote'       The server reports what was written while tools ran.
 `committed'   The server reports commits that were made while no tool ran.
@@ -740,6 +741,9 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
       ('called
        (gemini-companion-shell-called (plist-get facts :open))
        (funcall answer nil))
+      ('saved
+       (funcall answer
+                (list :number (gemini-companion-shell-saved (plist-get facts :since)))))
       ('shared
        (gemini-companion-shell-shared (json-parse-string (car texts)) answer))
       ('committed

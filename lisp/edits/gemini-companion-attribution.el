@@ -465,7 +465,7 @@ For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
 BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
 deleted, which had MODES.  MADE are the names of new directories.  Do nothing if
 an edit has reported that write."
-  (unless (gemini-companion-attribution--reported-p file after)
+  (unless (gemini-companion-attribution--reported-p file before after)
     (let* ((edit (gemini-companion-edit-make
                   :id (gensym) :session session :file file :command command
                   :decision 'unreviewed :file-state 'written
@@ -503,13 +503,26 @@ They are true names, the innermost first."
     (gemini-companion-edit-add edit)
     (gemini-companion-edit-notify-file edit 'written)))
 
-(defun gemini-companion-attribution--reported-p (file bytes)
-  "Return non-nil if the last edit of FILE was written, and has made BYTES."
+(defun gemini-companion-attribution--reported-p (file before after)
+  "Return non-nil if the last edit of FILE was written, and made AFTER of BEFORE.
+BEFORE and AFTER are bytes; BEFORE is nil if the file is new.  A command may
+give a file that the user has changed the text of the last edit again."
   (when-let* ((edit (car (gemini-companion-edits-of-file
                           (gemini-companion-text-true-name file)))))
-    (and bytes
+    (and after
          (gemini-companion-edit-written-p edit)
-         (gemini-companion-attribution--text-in-file edit bytes))))
+         (gemini-companion-attribution--text-in-file edit after)
+         (cond ((gemini-companion-edit-texts-removed-p edit)
+                (null before))
+               ((not (gemini-companion-edit-known-p edit))
+                nil)
+               ((null before)
+                (gemini-companion-edit-new-p edit))
+               (t
+                (gemini-companion-edit-texts-same-p
+                 (gemini-companion-edit-texts-before edit)
+                 (gemini-companion-content-text
+                  (gemini-companion-edit-texts-with edit before))))))))
 
 (defun gemini-companion-attribution--reported-content (edit now before after)
   "Return the content of the file of EDIT before the write that a CLI reports.

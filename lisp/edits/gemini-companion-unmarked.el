@@ -25,15 +25,20 @@
 (cl-defstruct (gemini-companion-unmarked
                (:noinline t)
                (:constructor gemini-companion-unmarked-make
-                             (root files &optional snapshots environ left-out))
+                             (root files &optional snapshots environ left-out
+                                   others))
                (:copier nil))
   "Files that one call of a tool has written below ROOT, a directory.
 FILES are a list of `gemini-companion-unmarked-file's.  SNAPSHOTS is a list of
 the names of two trees of git, before and after the call, which git finds with
 ENVIRON, a list of strings as in `process-environment'.  LEFT-OUT are names of
-files that were written, but not stored, as they are too large.  UNDONE are
-those of FILES that the user has undone."
-  root files snapshots environ left-out
+files that were written, but not stored, as they are too large.  OTHERS are
+files of which it is not known what they had before, so that they stay as they
+are: an alist of `moved' ones, new names whose contents may be older than the
+call, `unknown' ones, at which no snapshot has looked before, and `gone' ones.
+Each value is a list of their number and the first names.  UNDONE are those of
+FILES that the user has undone."
+  root files snapshots environ left-out others
   (undone nil))
 
 (cl-defstruct (gemini-companion-unmarked-file
@@ -62,11 +67,19 @@ has, such as #o100644, or 0 without a file."
       (cl-incf (alist-get (gemini-companion-unmarked--kind file) counts 0)))
     (when-let* ((left-out (gemini-companion-unmarked-left-out unmarked)))
       (setf (alist-get 'large counts) (length left-out)))
+    (pcase-dolist (`(,kind ,count) (gemini-companion-unmarked-others unmarked))
+      (setf (alist-get kind counts) count))
     (mapconcat (pcase-lambda (`(,kind . ,count))
                  (format (pcase kind
                            ('mode (ngettext "mode of %d file" "modes of %d files" count))
                            ('link (ngettext "%d link" "%d links" count))
                            ('large (ngettext "%d large file" "%d large files" count))
+                           ('moved (ngettext "%d file moved here"
+                                             "%d files moved here" count))
+                           ('unknown (ngettext "%d file not looked at before"
+                                               "%d files not looked at before" count))
+                           ('gone (ngettext "%d removed, not kept"
+                                            "%d removed, not kept" count))
                            (_ (ngettext "%d file" "%d files" count)))
                          count))
                (nreverse counts) ", ")))
@@ -95,12 +108,27 @@ has, such as #o100644, or 0 without a file."
                          (gemini-companion-unmarked-files unmarked))
                  (mapcar (lambda (name)
                            (concat "not kept " (gemini-companion-names-shown name)))
-                         (gemini-companion-unmarked-left-out unmarked))))
+                         (gemini-companion-unmarked-left-out unmarked))
+                 (seq-mapcat #'gemini-companion-unmarked--lines-of-others
+                             (gemini-companion-unmarked-others unmarked))))
          (more (- (length lines) gemini-companion-unmarked--most-named)))
     (concat (mapconcat (apply-partially #'format "    %s\n")
                        (seq-take lines gemini-companion-unmarked--most-named) "")
             (and (< 0 more)
                  (format "    and %d more; RET shows the diff\n" more)))))
+
+(defun gemini-companion-unmarked--lines-of-others (others)
+  "Return lines with the names of OTHERS, a member of that slot."
+  (pcase-let ((`(,kind ,count . ,names) others))
+    (append (mapcar (lambda (name)
+                      (concat (pcase kind
+                                ('moved "moved    ")
+                                ('unknown "unknown  ")
+                                ('gone "removed  "))
+                              (gemini-companion-names-shown name)))
+                    names)
+            (when (< (length names) count)
+              (list (format "...and %d more of these" (- count (length names))))))))
 
 (defun gemini-companion-unmarked-show (unmarked)
   "Display the difference that UNMARKED has made, in another window."
@@ -153,9 +181,7 @@ list of the number of changed files, and of problems, texts."
                 (gemini-companion-unmarked-undone unmarked)))
          (done nil)
          (problems (and undone
-                        (mapcar (lambda (name)
-                                  (format "%s was not stored" name))
-                                (gemini-companion-unmarked-left-out unmarked))))
+                        (gemini-companion-unmarked--never-undone unmarked)))
          (put (lambda (file)
                 (condition-case problem
                     (progn
@@ -179,6 +205,25 @@ list of the number of changed files, and of problems, texts."
     (list (length done)
           (append (nreverse problems)
                   (and left (list (format "stopped, %d left" (length left))))))))
+
+(defun gemini-companion-unmarked--never-undone (unmarked)
+  "Return which files of UNMARKED stay as they are when it is undone, texts."
+  (append (mapcar (lambda (name)
+                    (format "%s was not stored" name))
+                  (gemini-companion-unmarked-left-out unmarked))
+          (mapcar (pcase-lambda (`(,kind ,count))
+                    (format (pcase kind
+                              ('moved (ngettext "%d file that was moved here stays"
+                                                "%d files that were moved here stay"
+                                                count))
+                              ('unknown (ngettext "%d file not looked at before stays"
+                                                  "%d files not looked at before stay"
+                                                  count))
+                              ('gone (ngettext "%d removed file was not kept"
+                                               "%d removed files were not kept"
+                                               count)))
+                            count))
+                  (gemini-companion-unmarked-others unmarked))))
 
 (defun gemini-companion-unmarked--goes-p (file undone)
   "Return non-nil if FILE does not exist once it is UNDONE, or restored."

@@ -70,6 +70,8 @@ class Config:
     """Time limit for the snapshot after it."""
     failure_check: float = 5
     """Time between two checks of the file to which hooks write their failures."""
+    quiet_time: float = 1
+    """Time after a turn in which nothing is written, so that its calls have ended."""
     diff_limit: float = 120
     """Time limit for Emacs to answer open-diff and close-diff."""
     file_check: float = 60

@@ -303,7 +303,7 @@ class CopilotHooks(Hooks):
         key = call_key(event.get("sessionId"), tool, arguments)
         name = str(field_of(arguments, "command") or tool)
         is_background = field_of(arguments, "mode") == "async"
-        return Called(self._follows_tool(event), key, name, is_background)
+        return Called(self._follows_tool(event), key, name, is_background, True)
 
     def _question_of_tool(self, event: Facts) -> Question | None:
         """Return the question or the plan in ``event``, sent before a tool, or None."""

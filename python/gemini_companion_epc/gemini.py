@@ -56,6 +56,9 @@ class GeminiHooks(Hooks):
     def is_result(self, event: Facts) -> bool:
         return self.tool_events.get(str(event.get("hook_event_name"))) is True
 
+    asks_after_call = True
+    """Whether the event before a tool comes before the question about it."""
+
     reporting_tools = "write_file", "replace", "edit", "notebook_edit"
     """The tools of which an event is an edit."""
 
@@ -68,7 +71,7 @@ class GeminiHooks(Hooks):
         key = call_key(event.get("session_id"), tool, identity)
         name = str(field_of(arguments, "command") or tool)
         is_background = field_of(arguments, "is_background") is True
-        return Called(has_ended, key, name, is_background)
+        return Called(has_ended, key, name, is_background, self.asks_after_call)
 
     def _edited(self, event: Facts) -> Edited:
         """Return the edit in ``event``, or raise MalformedArgument."""

@@ -47,6 +47,8 @@ class Called(NamedTuple):
     """The command of a shell, or else the name of the tool."""
     is_background: bool = False
     """Whether what it has started goes on after its end."""
+    may_be_refused: bool = False
+    """Whether the CLI asks the user after this event, as its call begins."""
 
 
 class Choice(NamedTuple):

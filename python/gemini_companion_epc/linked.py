@@ -87,6 +87,11 @@ class Linked:
                     self._emacs.warn(message)
             await asyncio.sleep(self._config.failure_check)
 
+    def ready(self, pids: Sequence[int]) -> None:
+        """See `Timeline.ready`."""
+        if self.questions is not None:
+            self.questions.timeline.ready(pids)
+
     def end(self) -> None:
         """Let CLIs ask in their terminals, as the server stops."""
         if self.questions is not None:

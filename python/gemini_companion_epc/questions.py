@@ -191,7 +191,7 @@ class Questions:
     async def _report(self, cli: Facts, step: Step, directory: str) -> bool:
         """Report ``step`` of a turn to Emacs, and return whether Emacs has answered."""
         if step.event in ("prompt", "end"):
-            self.timeline.turn(cli, directory)
+            self.timeline.turn(cli, directory, step.event == "prompt")
         prompt = clean(step.prompt.partition("\n")[0][:LONGEST_LINE])
         # Gemini CLI asks the user only after the hook of a question has returned.
         is_question = step.event == "question"

@@ -36,6 +36,7 @@ class QwenHooks(GeminiHooks):
     }
 
     inquiry = "ask_user_question"
+    asks_after_call = False
 
     tool_events: ClassVar[Mapping[str, bool]] = {
         PRE_TOOL: False,

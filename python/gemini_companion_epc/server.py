@@ -144,6 +144,7 @@ class Server:
             "cli-started": self.cli_started,
             "tools-update": self._linked.turn,
             "restore": self._linked.restore,
+            "cli-ready": self._linked.ready,
             "diff-accepted": self._diffs.decide,
             "diff-rejected": self._diffs.reject,
             "prompt": self.prompt,

@@ -6,19 +6,27 @@ are the bytes of the files: no filter, hook or program of the user's repository 
 and nothing is written there.  The user's objects are alternates: a file that is as it
 was committed takes no space.
 
+A snapshot knows what it did not look at, and why.  A name has changed between two of
+them only if both have looked at it; it is new only if the first one has looked there,
+and its content is not older.  Everything else is unknown, and is only named.
+
 All functions here block, and run in threads.
 """
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
 import threading
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+from . import git
+from .git import GitError, GitTooSlow
 
 LARGEST_TEXT = 5 * 1024 * 1024
 """Maximum number of bytes of a file whose text Emacs gets."""
@@ -27,12 +35,15 @@ MOST_LARGE_BYTES = 20 * 1024 * 1024
 MOST_FILES = 2_000
 """Maximum number of files that one snapshot copies, and those of `MOST_BYTES`."""
 MOST_BYTES = 64 * 1024 * 1024
+MOST_INSIDE = 2_000
+"""Maximum number of names in directories that are not looked at."""
 LARGEST_STORE = 256 * 1024 * 1024
 """Number of bytes of the copies in a store after which it begins anew."""
 OLDEST_GIT = (2, 32)
 """The first version that reads an empty file in place of the user's settings."""
 
-_SECONDS = 60
+# A store is begun with a cold cache.
+_LIMIT = 20.0
 _CONFIG = """[core]
 	repositoryFormatVersion = {version}
 	bare = false
@@ -49,12 +60,104 @@ _CONFIG = """[core]
 [maintenance]
 	auto = false
 """
+# What says how the file system of the user's repository treats names and modes.
+_FILE_SYSTEM = r"^core\.(filemode|ignorecase|precomposeunicode)$"
+_FORMAT = "--show-object-format"
+_USER_FILES = ("objects", "logs/HEAD", "info/exclude", "info/attributes", "index")
+_REMOVE = "--force-remove"
 _ATTRIBUTES = "* -text -ident -filter !working-tree-encoding !eol !diff !merge\n"
 # The attributes by which git converts a file.
 _CONVERTING = (b"eol", b"crlf", b"filter", b"ident", b"working-tree-encoding")
+_LARGEST_REFLOG = 1024 * 1024
 # The steps of a reflog by which a work tree gets a commit that existed before.
 _MOVES = ("checkout", "reset", "clone", "branch")
 _FAST_FORWARD = "Fast-forward"
+# Where systems for versions have their data.
+_SYSTEMS = {".git", ".hg", ".svn", ".bzr", ".jj", "_darcs", ".sl", ".pijul"}
+# Locks and texts of unsaved buffers, drafts of `restore`, and backup files beside one.
+_EMACS = re.compile(r"\.#.+|#.+#|\.gemini-companion-.+", re.DOTALL)
+_BACKUP = re.compile(r"(.+?)(?:\.~\d+~|~)", re.DOTALL)
+_SUBMODULE = b"160000"
+
+Reason: TypeAlias = Literal[
+    "ignored", "excluded", "unanswered", "repository", "system", "Emacs", "temporary",
+    "special", "large", "unreadable", "many",
+]  # fmt: skip
+"""Why a snapshot does not look at a file.
+
+It is ignored by git; excluded in Emacs, or Emacs had no time to say; in another
+repository, or part of one, maybe of another system; a file that Emacs itself makes, or
+a temporary one; or it cannot be copied: no regular file, too large, not readable, or
+one of many that earlier snapshots have not looked at."""
+
+
+class Unlooked(NamedTuple):
+    """A name at which a snapshot did not look; a directory ends with a slash."""
+
+    reason: Reason
+    stamp: tuple[int, int] | None = None
+    """The time and size of the file, None without a file or if they do not matter."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a work tree has at a time."""
+
+    tree: str
+    """The tree of git with the names that it has."""
+    time: int
+    """When it was complete, as the time of a file, in nanoseconds."""
+    unlooked: Mapping[str, Unlooked]
+    """The names at which it did not look, but for the `ignored` ones."""
+    ignored: frozenset[bytes] = frozenset()
+    """Files and whole directories, which end with a slash."""
+    inside: frozenset[bytes] | None = frozenset()
+    """Files in directories at which it did not look, None if there are too many."""
+    times: Mapping[str, int] = field(default_factory=dict)
+    """When the files were written that it has looked at for the first time."""
+
+    def why_unlooked(self, name: str) -> Reason | None:
+        """Return why it has not looked at ``name``, None if it has."""
+        while True:
+            if name in self.unlooked:
+                return self.unlooked[name].reason
+            if self.ignored and os.fsencode(name) in self.ignored:
+                return "ignored"
+            parent = os.path.dirname(name.removesuffix("/"))
+            if not parent:
+                return None
+            name = f"{parent}/"
+
+
+class Listing(NamedTuple):
+    """What a snapshot is to look at."""
+
+    names: Sequence[str]
+    """The names of files that may differ from the last snapshot."""
+    unlooked: Mapping[str, Unlooked]
+    ignored: frozenset[bytes]
+
+
+class Difference(NamedTuple):
+    """What is known about the time between two snapshots, in names of files."""
+
+    changes: Sequence["Change"] = ()
+    """What was changed, made and deleted, by proof."""
+    moved: Sequence[str] = ()
+    """New names, or new contents, that may be older than the first snapshot."""
+    unknown: Sequence[str] = ()
+    """Files at which the first snapshot did not look, written or touched since."""
+    gone: Sequence[tuple[str, Reason]] = ()
+    """Those that it did not look at, and that do not exist any more."""
+    left_out: Sequence[str] = ()
+    """Files that have changed, but are or were too large, or cannot be read."""
+    by_git: int = 0
+    """The number of files that git has moved from commit to commit."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is known to have happened."""
+        return not any(self)
 
 
 class Change(NamedTuple):
@@ -70,16 +173,16 @@ class Change(NamedTuple):
     mode_after: int
 
 
-class SnapshotError(Exception):
+class SnapshotError(GitError):
     """A snapshot cannot be taken; the message is a phrase for the user."""
 
 
 def git_problem() -> str:
     """Return why snapshots are impossible on this machine, or ""."""
     try:
-        words = _run(["git", "version"], os.environ).decode().split()
+        words = git.run(["version"], git.user_environ()).decode().split()
         version = tuple(int(number) for number in words[2].split(".")[:2])
-    except (OSError, IndexError, ValueError, subprocess.SubprocessError):
+    except (GitError, IndexError, ValueError):
         return "git is not installed"
     return "" if version >= OLDEST_GIT else "git is older than 2.32"
 
@@ -89,68 +192,33 @@ def top_level(directory: str) -> str:
 
     From a subdirectory, git would not read the files named .gitignore above it.
     """
-    return _ask(directory, "rev-parse", "--show-toplevel") or directory
-
-
-def _run(
-    command: Sequence[str],
-    environ: Mapping[str, str],
-    given: bytes = b"",
-    cwd: str | None = None,
-) -> bytes:
-    process = subprocess.run(
-        command,
-        env=environ,
-        cwd=cwd,
-        input=given,
-        capture_output=True,
-        timeout=_SECONDS,
-        check=True,
-    )
-    return process.stdout
-
-
-def _ask(root: str, *arguments: str) -> str:
-    """Return what git says about the user's repository in ``root``, "" if nothing."""
-    # No program of the user's settings may run.
-    command = ["git", "-c", "core.fsmonitor=false", "-C", root, *arguments]
-    try:
-        output = _run(command, {**os.environ, "GIT_OPTIONAL_LOCKS": "0"})
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return os.fsdecode(output).removesuffix("\n")
+    return git.ask(directory, "rev-parse", "--show-toplevel") or directory
 
 
 class Store:
-    """The snapshots of the work tree at ``root``, in a new ``directory``."""
+    """The snapshots of the work tree at ``root``, in a new ``directory``.
 
-    def __init__(self, root: str, directory: str) -> None:
+    The names below ``temporary``, a directory, are never part of them.
+    """
+
+    def __init__(self, root: str, directory: str, temporary: str = "") -> None:
         self.root = root
         self.directory = directory
-        self.left_out: set[str] = set()
-        """Names of files that have changed since the last snapshot, and are or were too
-        large, or cannot be read."""
-        self._skipped: dict[str, tuple[int, int]] = {}
+        self._temporary = _below(root, temporary)
         self._size = 0
-        self._tree = ""
+        self._last: Snapshot | None = None
+        self._ignored: tuple[bytes, frozenset[bytes]] = b"", frozenset()
+        self._files: dict[str, str] = {}
         self._alternates: dict[str, str] = {}
         self._reflog = ""
         self._head = "", -1
-        self._environ = {
-            name: os.environ[name]
-            for name in ("PATH", "HOME", "SYSTEMROOT", "TMPDIR", "TMP", "TEMP")
-            if name in os.environ
-        } | {
+        self._environ = git.own_environ() | {
             "LC_ALL": "C",
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_DIR": directory,
             "GIT_LITERAL_PATHSPECS": "1",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
             "GIT_WORK_TREE": root,
         }
         self._create()
@@ -163,24 +231,19 @@ class Store:
         environ = self._environ | self._alternates
         return [f"{name}={value}" for name, value in environ.items()]
 
+    def _begin_git(self, *arguments: str, sees_user: bool = True) -> git.Process:
+        environ = self._environ | (self._alternates if sees_user else {})
+        return git.Process(arguments, environ, self.root)
+
     def _git(
         self, *arguments: str, given: bytes = b"", sees_user: bool = True
     ) -> bytes:
-        """Return the output of git in the store, or raise SnapshotError.
+        """Return the output of git in the store, or raise GitError.
 
         With ``sees_user``, it reads the objects of the user's repository as well.
         """
-        environ = self._environ | (self._alternates if sees_user else {})
-        try:
-            return _run(["git", *arguments], environ, given, self.root)
-        except OSError as error:
-            reason = error.strerror or str(error)
-        except subprocess.TimeoutExpired:
-            reason = "it took too long"
-        except subprocess.CalledProcessError as error:
-            lines = error.stderr.decode(errors="replace").strip().splitlines()
-            reason = (lines or [f"status {error.returncode}"])[-1][:200]
-        raise SnapshotError(f"git {arguments[0]} failed: {reason}") from None
+        limit = _LIMIT if self._last else git.LIMIT
+        return self._begin_git(*arguments, sees_user=sees_user).output(given, limit)
 
     def _create(self) -> None:
         try:
@@ -196,70 +259,99 @@ class Store:
         for name in ("objects/info", "refs", "info"):
             (store / name).mkdir(parents=True)
         (store / "HEAD").write_text("ref: refs/heads/none\n")
-        is_sha256 = _ask(self.root, "rev-parse", "--show-object-format") == "sha256"
+        (store / "info/attributes").write_text(_ATTRIBUTES)
+        self._files = self._user_files()
+        is_sha256 = False
+        if self._files:
+            is_sha256 = self._ask("rev-parse", _FORMAT) == "sha256"
         config = _CONFIG.format(version=int(is_sha256), devnull=os.devnull)
         if is_sha256:
             config += "[extensions]\n\tobjectFormat = sha256\n"
-        (store / "config").write_text(config)
-        (store / "info/attributes").write_text(_ATTRIBUTES)
-        if not (objects := self._user_file("objects")):
-            return
-        quoted = objects.replace("\\", "\\\\").replace('"', '\\"')
-        self._alternates = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"'}
-        self._reflog = self._user_file("logs/HEAD")
-        if os.path.isfile(exclude := self._user_file("info/exclude")):
-            shutil.copyfile(exclude, store / "info/exclude")
-        if ignored := _ask(self.root, "config", "--path", "core.excludesFile"):
-            self._git("config", "core.excludesFile", ignored)
-        else:
+        if self._files:
+            config += self._user_config()
+            objects = _quoted(self._files["objects"])
+            self._alternates = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+            self._reflog = self._files["logs/HEAD"]
+            exclude = git.read(self._files["info/exclude"])
+            (store / "info/exclude").write_bytes(exclude)
+        (store / "config").write_bytes(os.fsencode(config))
+
+    def _user_config(self) -> str:
+        """Return the settings of the user that say which files there are."""
+        listed = self._ask("config", "--type=bool", "--get-regexp", _FILE_SYSTEM)
+        lines = [line.split(" ") for line in listed.splitlines()]
+        settings = [f"\t{name.partition('.')[2]} = {value}" for name, value in lines]
+        if not (ignored := self._ask("config", "--path", "core.excludesFile")):
             # The default, which git would search with the user's settings.
             base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-            default = os.path.join(os.path.expanduser(base), "git", "ignore")
-            self._git("config", "core.excludesFile", default)
+            ignored = os.path.join(os.path.expanduser(base), "git", "ignore")
+        # git would wait for a pipe.
+        if os.path.isfile(ignored):
+            settings.append(f"\texcludesFile = {_quoted(ignored)}")
+        return "\n".join(["[core]", *settings, ""])
 
-    def _user_file(self, name: str) -> str:
-        """Return the absolute name of the file ``name`` of the user's repository."""
-        absolute = "--path-format=absolute"
-        return _ask(self.root, "rev-parse", absolute, "--git-path", name)
+    def _ask(self, *arguments: str) -> str:
+        """Return what git says about the user's repository, "" if nothing."""
+        return git.ask(self.root, *arguments)
+
+    def _user_files(self) -> dict[str, str]:
+        """Return the absolute names of files of the user's repository, {} without."""
+        command = "rev-parse", "--path-format=absolute"
+        words = [word for name in _USER_FILES for word in ("--git-path", name)]
+        files = self._ask(*command, *words).split("\n")
+        if len(files) > len(_USER_FILES):
+            # A directory may have any name.
+            files = [self._ask(*command, "--git-path", name) for name in _USER_FILES]
+        return dict(zip(_USER_FILES, files, strict=True)) if files[0] else {}
 
     def _copy_index(self) -> bool:
         """Begin with the user's index, if it tells which files are as committed.
 
         Return whether it does.
         """
-        index, copy = self._user_file("index"), os.path.join(self.directory, "index")
+        index, copy = self._files.get("index", ""), f"{self.directory}/index"
         if not os.path.isfile(index) or self._converts():
             return False
         try:
             # With its time, by which git knows entries of files that may have changed
             # in the same moment.
             shutil.copy2(index, copy)
-            lines = self._git("ls-files", "-v", "-z").split(b"\0")
+            lines = self._git("ls-files", "-v", "-s", "-z").split(b"\0")
             # Those that git assumes to be unchanged have a lower-case letter.
-            assumed = b"".join(line[2:] + b"\0" for line in lines if line[:1].islower())
-            if assumed:
-                option = "--no-assume-unchanged"
-                self._git("update-index", "-z", option, "--stdin", given=assumed)
-        except (OSError, SnapshotError):
+            assumed = [_name(line) for line in lines if line[:1].islower()]
+            # Those of submodules are commits.
+            modules = [_name(line) for line in lines if line[2:8] == _SUBMODULE]
+            for option, names in ("--no-assume-unchanged", assumed), (_REMOVE, modules):
+                if names:
+                    self._update_index(option, names)
+        except (OSError, GitTooSlow):
+            raise
+        except GitError:
             # Such as an index that is split in two files.
-            with suppress(OSError):
-                os.unlink(copy)
+            os.unlink(copy)
             return False
         return True
 
+    def _update_index(self, option: str, names: Iterable[bytes]) -> None:
+        given = b"".join(name + b"\0" for name in names)
+        command = "update-index", "-z", "--add", "--replace", option, "--stdin"
+        self._git(*command, given=given)
+
     def _converts(self) -> bool:
         """Return whether git may convert files of the user's repository."""
-        if _ask(self.root, "config", "core.autocrlf") not in ("", "false"):
+        if self._ask("config", "core.autocrlf") not in ("", "false"):
             return True
-        if _ask(self.root, "config", "core.eol") not in ("", "lf", "native"):
+        if self._ask("config", "core.eol") not in ("", "lf", "native"):
             return True
         pattern = ":(glob)**/.gitattributes"
-        names = _ask(self.root, "ls-files", "-z", "--", pattern).split("\0")
+        names = self._ask("ls-files", "-z", "--", pattern).split("\0")
         files = [os.path.join(self.root, name) for name in names if name]
-        files.append(self._user_file("info/attributes"))
-        files.append(_ask(self.root, "config", "--path", "core.attributesFile"))
-        files.append(os.path.expanduser("~/.config/git/attributes"))
-        texts = b"".join(map(_content, files))
+        files.append(self._files["info/attributes"])
+        texts = b"".join(map(git.read, files))
+        # The user's own files may be links.
+        own = self._ask("config", "--path", "core.attributesFile")
+        for file in own, os.path.expanduser("~/.config/git/attributes"):
+            texts += git.read(os.path.realpath(file)) if file else b""
         if any(word in texts for word in _CONVERTING):
             return True
         # With "text=auto" alone, which is common, files with LF are not converted.
@@ -267,7 +359,7 @@ class Store:
 
     def _all_lf(self) -> bool:
         """Return whether all files of the user's index have LF, or are no texts."""
-        lines = _ask(self.root, "ls-files", "--eol", "-z").split("\0")
+        lines = self._ask("ls-files", "--eol", "-z").split("\0")
         return not any("w/crlf" in line or "w/mixed" in line for line in lines)
 
     # Snapshots
@@ -277,113 +369,348 @@ class Store:
         """Whether the store is to begin anew."""
         return self._size > LARGEST_STORE
 
-    def changed_names(self) -> list[str]:
-        """Return the names of files that may differ from the last snapshot."""
-        options = "-z", "-m", "-d", "-o", "--exclude-standard"
-        listed = self._git("ls-files", *options).split(b"\0")
-        # Those of directories are other repositories.
-        return [
-            os.fsdecode(name)
-            for name in dict.fromkeys(listed)
-            if name and not name.endswith(b"/")
-        ]
+    def listing(self) -> Listing:
+        """Return the files that may differ from the last snapshot."""
+        options = "ls-files", "-z", "-o", "--exclude-standard"
+        # Both read all directories.
+        beside = self._begin_git(*options, "-i", "--directory")
+        try:
+            listed = self._git(*options, "-m", "-d").split(b"\0")
+            ignored = self._ignored_in(beside.output(limit=_LIMIT))
+        except GitError:
+            beside.kill()
+            raise
+        unlooked: dict[str, Unlooked] = {}
+        others: dict[str, tuple[str, Unlooked] | None] = {}
+        names: list[str] = []
+        for name in map(os.fsdecode, dict.fromkeys(filter(None, listed))):
+            if name.endswith("/"):
+                unlooked[name] = Unlooked("repository")
+            elif found := self._never(name) or self._other(
+                os.path.dirname(name), others
+            ):
+                unlooked.update([found])
+            else:
+                names.append(name)
+        last = self._last
+        if last and len(names) > MOST_FILES:
+            late = {name for name in names if last.why_unlooked(name)}
+            if len(late) > MOST_FILES:
+                unlooked.update((name, Unlooked("many")) for name in late)
+                names = [name for name in names if name not in late]
+        return Listing(names, unlooked, ignored)
 
-    def take(self, names: Iterable[str]) -> str:
-        """Take a snapshot in which only ``names`` may differ; return its tree.
+    def _ignored_in(self, output: bytes) -> frozenset[bytes]:
+        if output != self._ignored[0]:
+            self._ignored = output, frozenset(filter(None, output.split(b"\0")))
+        return self._ignored[1]
 
-        Raise SnapshotError if these are too many, or too large.
+    def _never(self, name: str) -> tuple[str, Unlooked] | None:
+        """Return what says that the file ``name`` is never part of a project."""
+        if self._temporary and name.startswith(self._temporary):
+            return self._temporary, Unlooked("temporary")
+        directory, base = os.path.split(name)
+        backup = _BACKUP.fullmatch(base)
+        is_backup = backup and os.path.lexists(self._path(directory, backup[1]))
+        if is_backup or _EMACS.fullmatch(base):
+            return name, Unlooked("Emacs")
+        return None
+
+    def _other(
+        self, directory: str, known: dict[str, tuple[str, Unlooked] | None]
+    ) -> tuple[str, Unlooked] | None:
+        """Return what says that ``directory`` is of another system or repository."""
+        if not directory:
+            return None
+        if directory not in known:
+            found = self._other(os.path.dirname(directory), known)
+            if not found and (reason := self._system(directory)):
+                found = f"{directory}/", Unlooked(reason)
+            known[directory] = found
+        return known[directory]
+
+    def _system(self, directory: str) -> Reason | None:
+        base, path = os.path.basename(directory), self._path(directory)
+        if base in _SYSTEMS or (base == "CVS" and os.path.isfile(f"{path}/Entries")):
+            return "system"
+        if os.path.lexists(f"{path}/.git"):
+            return "repository"
+        is_bare = os.path.isfile(f"{path}/HEAD") and all(
+            os.path.isdir(f"{path}/{name}") for name in ("objects", "refs")
+        )
+        return "repository" if is_bare else None
+
+    def _path(self, *names: str) -> str:
+        return os.path.join(self.root, *names)
+
+    def take(
+        self,
+        listing: Listing,
+        shared: Iterable[str],
+        hidden: Iterable[str] = (),
+        unanswered: Iterable[str] = (),
+    ) -> Snapshot:
+        """Take a snapshot in which only ``shared`` names may differ.
+
+        The other names of ``listing`` are not looked at.  Raise SnapshotError if there
+        are too many that have changed, or they are too large.
         """
-        gone, kept = self._sorted_out(names)
-        for option, group in (("--force-remove", gone), ("--remove", kept)):
-            given = b"".join(os.fsencode(name) + b"\0" for name in group)
-            if given:
-                self._git(
-                    "update-index", "-z", "--add", "--replace", option, "--stdin",
-                    given=given,
-                )  # fmt: skip
-        if gone or kept or not self._tree:
+        unlooked = dict(listing.unlooked)
+        unlooked.update((name, self._unlooked(name, "excluded")) for name in hidden)
+        unlooked.update(
+            (name, self._unlooked(name, "unanswered")) for name in unanswered
+        )
+        gone, kept, times = self._sorted_out(shared, unlooked)
+        for option, names in ((_REMOVE, gone), ("--remove", kept)):
+            if names:
+                self._update_index(option, map(os.fsencode, names))
+        tree = self._last.tree if self._last else ""
+        if gone or kept or not tree:
             # The trees are all in the store, as the user's git may delete its own.
             options = "write-tree", "--missing-ok"
-            self._tree = self._git(*options, sees_user=False).decode().strip()
-        return self._tree
+            tree = self._git(*options, sees_user=False).decode().strip()
+        inside = self._inside(listing.ignored, unlooked)
+        self._last = Snapshot(
+            tree, self._now(), unlooked, listing.ignored, inside, times
+        )
+        return self._last
 
-    def _sorted_out(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return which of ``names`` are gone, and which have a content to keep."""
+    def _unlooked(self, name: str, reason: Reason) -> Unlooked:
+        try:
+            status = os.lstat(self._path(name))
+        except OSError:
+            return Unlooked(reason)
+        return Unlooked(reason, (status.st_mtime_ns, status.st_size))
+
+    def _now(self) -> int:
+        """Return the time of a file that is written now."""
+        clock = Path(self.directory) / "clock"
+        clock.write_bytes(b"")
+        return clock.stat().st_mtime_ns
+
+    def _inside(
+        self, ignored: Collection[bytes], unlooked: Iterable[str]
+    ) -> frozenset[bytes] | None:
+        """Return the files in the directories of both, None if there are too many."""
+        tops = [name for name in ignored if name.endswith(b"/")]
+        tops += [os.fsencode(name) for name in unlooked if name.endswith("/")]
+        root = os.fsencode(self.root)
+        found: set[bytes] = set()
+        for top in tops:
+            for directory, directories, files in os.walk(os.path.join(root, top)):
+                directories[:] = [name for name in directories if name != b".git"]
+                found.update(os.path.join(directory, name) for name in files)
+                if len(found) + len(directories) > MOST_INSIDE:
+                    return None
+        return frozenset(found)
+
+    def _sorted_out(
+        self, names: Iterable[str], unlooked: dict[str, Unlooked]
+    ) -> tuple[list[str], list[str], dict[str, int]]:
+        """Return which of ``names`` are gone, and which have a content to keep.
+
+        The third value has the times of the latter.  Add the others to ``unlooked``.
+        """
         gone: list[str] = []
-        kept: list[str] = []
+        times: dict[str, int] = {}
         sizes: dict[str, int] = {}
         large: dict[str, int] = {}
         in_tree: dict[str, bool] = {"": True}
-        skipped: dict[str, tuple[int, int]] = {}
         for name in names:
-            path = os.path.join(self.root, name)
             try:
                 # Git refuses names behind a symbolic link.
-                status = os.lstat(path) if self._is_in_tree(name, in_tree) else None
+                is_there = self._is_in_tree(name, in_tree)
+                status = os.lstat(self._path(name)) if is_there else None
             except (FileNotFoundError, NotADirectoryError):
                 status = None
             except OSError:
-                skipped[name] = 0, 0
+                unlooked[name] = Unlooked("unreadable")
                 continue
             if status is None or stat.S_ISDIR(status.st_mode):
                 gone.append(name)
-            elif stat.S_ISLNK(status.st_mode):
-                kept.append(name)
-            elif stat.S_ISREG(status.st_mode) and self._is_storable(
-                name, status, sum(large.values())
-            ):
-                is_large = status.st_size > LARGEST_TEXT
-                (large if is_large else sizes)[name] = status.st_size
-                kept.append(name)
+                continue
+            if stat.S_ISREG(status.st_mode):
+                reason = self._why_not_stored(name, status, sum(large.values()))
+                if not reason:
+                    is_large = status.st_size > LARGEST_TEXT
+                    (large if is_large else sizes)[name] = status.st_size
             else:
-                skipped[name] = status.st_mtime_ns, status.st_size
-        # What was so before the first snapshot is of nobody's call.
-        before = self._skipped if self._tree else skipped
-        self.left_out = {name for name, _ in skipped.items() - before.items()}
-        self.left_out.update(before.keys() & {*gone, *kept})
-        self._skipped = skipped
-        copied = sizes.keys() - self._tracked()
-        size = sum(sizes[name] for name in copied)
-        if len(copied) > MOST_FILES or size > MOST_BYTES:
-            raise SnapshotError(_too_many(copied))
-        self._size += size + sum(large.values())
-        return gone, kept
+                reason = None if stat.S_ISLNK(status.st_mode) else "special"
+            if reason:
+                stamp = status.st_mtime_ns, status.st_size
+                unlooked[name] = Unlooked(reason, stamp)
+            else:
+                times[name] = status.st_mtime_ns
+        self._limit({**sizes, **large}, large, times, unlooked)
+        return gone, list(times), times
 
-    def _is_storable(self, name: str, status: os.stat_result, copied: int) -> bool:
-        """Return whether the file ``name`` with ``status`` can be copied.
+    def _limit(
+        self,
+        sizes: Mapping[str, int],
+        large: Collection[str],
+        times: dict[str, int],
+        unlooked: dict[str, Unlooked],
+    ) -> None:
+        """Raise SnapshotError if the files of ``sizes`` are too many to be copied.
+
+        Those that the last snapshot has not looked at count for themselves: if they are
+        too many, move them from ``times`` to ``unlooked``.
+        """
+        last = self._last
+        late = {name for name in sizes if last and last.why_unlooked(name)}
+
+        def is_too_much(names: Collection[str]) -> bool:
+            size = sum(sizes[name] for name in names if name not in large)
+            return len(names) > MOST_FILES or size > MOST_BYTES
+
+        copied = sizes.keys() - self._tracked()
+        if is_too_much(copied - late):
+            raise SnapshotError(_too_many(copied - late))
+        if is_too_much(late):
+            copied -= late
+            for name in late:
+                del times[name]
+                unlooked[name] = Unlooked("many")
+        self._size += sum(sizes[name] for name in copied)
+
+    def _why_not_stored(
+        self, name: str, status: os.stat_result, copied: int
+    ) -> Reason | None:
+        """Return why the file ``name`` with ``status`` cannot be copied, or None.
 
         The same snapshot copies large files of ``copied`` bytes before it.
         """
         if status.st_size > LARGEST_TEXT:
-            is_skipped = self._skipped.get(name) == (status.st_mtime_ns, status.st_size)
-            if is_skipped or copied + status.st_size > MOST_LARGE_BYTES:
-                return False
-        return os.access(os.path.join(self.root, name), os.R_OK)
+            last = self._last and self._last.unlooked.get(name)
+            is_known = last and last.stamp == (status.st_mtime_ns, status.st_size)
+            if is_known or copied + status.st_size > MOST_LARGE_BYTES:
+                return "large"
+        return None if os.access(self._path(name), os.R_OK) else "unreadable"
 
     def _tracked(self) -> set[str]:
         """Return the names that the first snapshot may copy without a limit.
 
         Where the user's index is no beginning, all files that it has are read once.
         """
-        if self._tree or self._has_index:
+        if self._last or self._has_index:
             return set()
-        return set(_ask(self.root, "ls-files", "-z").split("\0"))
+        return set(self._ask("ls-files", "-z").split("\0"))
 
     def _is_in_tree(self, name: str, known: dict[str, bool]) -> bool:
         """Return whether no directory of ``name`` is a symbolic link."""
         parent = os.path.dirname(name)
         if parent not in known:
-            is_link = os.path.islink(os.path.join(self.root, parent))
+            is_link = os.path.islink(self._path(parent))
             known[parent] = not is_link and self._is_in_tree(parent, known)
         return known[parent]
 
-    def changes(self, before: str, after: str) -> list[Change]:
-        """Return what differs between two snapshots, the last of which is ``after``.
+    # Differences
 
-        A file that was left out of one of them is left out here.
+    def difference(
+        self, before: Snapshot, after: Snapshot, moved: Collection[Change] = ()
+    ) -> Difference:
+        """Return what is known about the time between two snapshots in a row.
+
+        The second one is the last one.  Git has ``moved`` some, which are only counted.
         """
-        differences = [] if before == after else self._differences(before, after)
-        return [each for each in differences if each.path not in self.left_out]
+        changes: list[Change] = []
+        unknown: list[str] = []
+        gone = self._gone(before, after)
+        same = before.tree == after.tree
+        by_git = 0
+        for each in [] if same else self._differences(before.tree, after.tree):
+            if after.why_unlooked(each.path):
+                continue
+            if reason := before.why_unlooked(each.path):
+                if not each.after:
+                    gone[each.path] = reason
+                elif self._is_touched(each.path, before.time):
+                    unknown.append(each.path)
+                continue
+            if each in moved:
+                by_git += 1
+            else:
+                changes.append(each)
+        older = self._moved_here(changes, before, after, bool(gone))
+        left_out = {
+            name
+            for name, (reason, stamp) in after.unlooked.items()
+            if reason in ("large", "unreadable", "special")
+            and before.unlooked.get(name, (reason, ()))[1] != stamp
+        }
+        large = {name for name in unknown if before.why_unlooked(name) == "large"}
+        return Difference(
+            [each for each in changes if each.path not in older],
+            sorted(older),
+            [name for name in unknown if name not in large],
+            sorted(gone.items()),
+            sorted(left_out | large),
+            by_git,
+        )
+
+    def _gone(self, before: Snapshot, after: Snapshot) -> dict[str, Reason]:
+        """Return what is gone of what ``before`` has not looked at."""
+        ignored = map(os.fsdecode, before.ignored - after.ignored)
+        names: dict[str, Reason] = dict.fromkeys(ignored, "ignored")
+        inside = (before.inside or frozenset()) - (after.inside or frozenset())
+        for name in map(os.fsdecode, inside):
+            names[os.path.relpath(name, self.root)] = "ignored"
+        for name, (reason, stamp) in before.unlooked.items():
+            is_file = stamp or reason == "many"
+            if reason not in ("Emacs", "temporary") and (
+                (is_file and stamp != after.unlooked.get(name, ("", ()))[1])
+                or (name.endswith("/") and name not in after.unlooked)
+            ):
+                names[name] = reason
+        for name, (reason, stamp) in after.unlooked.items():
+            # Emacs has said that only as it was deleted.
+            if reason == "excluded" and not stamp and name not in before.unlooked:
+                names[name] = reason
+        return {
+            name: reason
+            for name, reason in names.items()
+            if not os.path.lexists(self._path(name))
+        }
+
+    def _is_touched(self, name: str, since: int) -> bool:
+        try:
+            return os.lstat(self._path(name)).st_ctime_ns >= since
+        except OSError:
+            return True
+
+    def _moved_here(
+        self,
+        changes: Iterable[Change],
+        before: Snapshot,
+        after: Snapshot,
+        some_are_gone: bool,
+    ) -> set[str]:
+        """Return the files of ``changes`` whose contents may be older than ``before``.
+
+        That is if they were written before it, or if a file is gone at which it has not
+        looked; a content that it has, maybe under another name, is known.
+        """
+        suspects = {
+            each.path: each.after
+            for each in changes
+            if each.after
+            and each.after != each.before
+            and (
+                some_are_gone
+                or not before.time < after.times.get(each.path, 0) <= after.time
+            )
+        }
+        if not suspects:
+            return set()
+        known: set[str] = set()
+        blobs = set(suspects.values())
+        for entry in self._git("ls-tree", "-r", "-z", before.tree).split(b"\0")[:-1]:
+            facts, _, name = entry.partition(b"\t")
+            blob = facts.decode().rpartition(" ")[2]
+            # Of an excluded file git has a content, but it is not recorded.
+            if blob in blobs and not after.why_unlooked(os.fsdecode(name)):
+                known.add(blob)
+        return {name for name, blob in suspects.items() if blob not in known}
 
     def _differences(self, before: str, after: str) -> list[Change]:
         options = "-r", "-z", "--no-renames", "--no-ext-diff"
@@ -411,24 +738,32 @@ class Store:
         listed = self._git("ls-tree", *options, before, *tops).split(b"\0")
         return sorted(names.difference(map(os.fsdecode, listed)))
 
-    def large_files(self, changes: Iterable[Change]) -> set[str]:
-        """Return the files of ``changes`` whose texts Emacs does not get, by name."""
-        blobs = [blob for each in changes for blob in (each.before, each.after) if blob]
-        given = "".join(f"{blob}\n" for blob in blobs).encode()
-        lines = self._git("cat-file", "--batch-check", given=given).splitlines()
-        # One that is missing has no size.
-        large = {
-            blob
-            for blob, line in zip(blobs, lines, strict=True)
-            if line.split()[-1].isdigit() and int(line.split()[-1]) > LARGEST_TEXT
-        }
-        return {each.path for each in changes if large & {each.before, each.after}}
+    def texts(self, changes: Iterable[Change]) -> dict[str, bytes | None]:
+        """Return the contents of ``changes`` by the names of their blobs.
+
+        Those of a large file are None; those that the user's git has deleted are
+        missing.
+        """
+        blobs = {blob for each in changes for blob in (each.before, each.after) if blob}
+        listed = self._git("cat-file", "--batch-check", given=_lines(blobs))
+        sizes: dict[str, int] = {}
+        for line in listed.decode().splitlines():
+            name, *_, size = line.split(" ")
+            if size.isdigit():
+                sizes[name] = int(size)
+        found: dict[str, bytes | None] = dict.fromkeys(sizes)
+        small = [name for name, size in sizes.items() if size <= LARGEST_TEXT]
+        output = self._git("cat-file", "--batch", given=_lines(small)) if small else b""
+        at = 0
+        for name in small:
+            begin = output.index(b"\n", at) + 1
+            at = begin + sizes[name] + 1
+            found[name] = output[begin : at - 1]
+        return found
 
     def write_blob(self, name: str, file: str) -> None:
         """Write the content of the blob ``name`` to the new ``file``."""
-        content = self._git("cat-file", "blob", name)
-        with open(file, "xb", opener=_private) as output:
-            output.write(content)
+        write_private(file, self._git("cat-file", "blob", name))
 
     def contents(self, names: Sequence[str]) -> Generator[bytes, None, None]:
         """Yield the contents of the blobs ``names``, in order.
@@ -446,7 +781,7 @@ class Store:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        limit = threading.Timer(_SECONDS, process.kill)
+        limit = threading.Timer(git.LIMIT, process.kill)
         limit.start()
         with process:
             assert process.stdin
@@ -482,7 +817,7 @@ class Store:
         # Each step makes the reflog longer.
         if size != self._head[1]:
             name = "HEAD^{tree}"
-            self._head = _ask(self.root, "rev-parse", "--verify", "--quiet", name), size
+            self._head = self._ask("rev-parse", "--verify", "--quiet", name), size
         return self._head
 
     def moved(self, before: tuple[str, int], after: tuple[str, int]) -> set[Change]:
@@ -500,26 +835,35 @@ class Store:
 
     def committed(
         self, before: tuple[str, int], after: tuple[str, int]
-    ) -> tuple[str, str] | None:
+    ) -> list[tuple[str, str]]:
         """Return the commits before and after those made between two of `head`.
 
-        This is None if git has done anything but commit, such as amend or merge.
+        What git has done besides, such as amend, merge or check out, is left out.
         """
-        lines = self._steps(before[1], after[1])
-        if not lines or not all(map(_commits, lines)):
-            return None
-        return lines[0].split()[0], lines[-1].split()[1]
+        commits: list[tuple[str, str]] = []
+        for line in filter(_commits, self._steps(before[1], after[1])):
+            base, commit = line.split(" ", 2)[:2]
+            if commits and commits[-1][1] == base:
+                base = commits.pop()[0]
+            commits.append((base, commit))
+        return commits
 
     def _steps(self, start: int, end: int) -> Sequence[str]:
         """Return the lines that have made the reflog of HEAD longer."""
-        if not 0 <= start < end:
+        if not 0 <= start < end or end - start > _LARGEST_REFLOG:
             return []
-        try:
-            with open(self._reflog, "rb") as file:
-                file.seek(start)
-                return file.read(end - start).decode(errors="replace").splitlines()
-        except OSError:
-            return []
+        steps = git.read(self._reflog, start, end - start)
+        return steps.decode(errors="replace").splitlines()
+
+
+def write_private(file: str, content: bytes) -> None:
+    """Write ``content`` to the new ``file``, which nobody else can read."""
+    with open(file, "xb", opener=_private) as output:
+        output.write(content)
+
+
+def _lines(names: Iterable[str]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode()
 
 
 def _private(path: str, flags: int) -> int:
@@ -536,11 +880,22 @@ def _blob(name: str) -> str:
     return name if name.strip("0") else ""
 
 
-def _content(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes() if file else b""
-    except OSError:
-        return b""
+def _name(line: bytes) -> bytes:
+    """Return the name in a ``line`` of an index."""
+    return line.partition(b"\t")[2]
+
+
+def _quoted(name: str) -> str:
+    """Return ``name`` as in git's settings."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _below(root: str, directory: str) -> str:
+    """Return the name of ``directory`` relative to ``root``, "" if it is not below."""
+    top = os.path.join(os.path.realpath(root), "")
+    name = os.path.join(os.path.realpath(directory), "") if directory else ""
+    return name[len(top) :] if name.startswith(top) and name != top else ""
 
 
 def _commits(line: str) -> bool:

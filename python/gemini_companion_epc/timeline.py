@@ -4,6 +4,11 @@
 A work tree has one sequence of snapshots.  What differs between two of them was written
 while those calls ran that were open in between.  If none was, others have written it.
 Snapshots are taken in threads, and a CLI waits for them for a moment only.
+
+A write has an owner only by proof: both snapshots have looked at the file, and a call
+has run in between.  That a call has run is known by its end; some CLIs announce a call
+before they ask the user, who may refuse it.  What Emacs writes meanwhile has numbers,
+which are asked for at both ends of a snapshot, and are the user's.
 """
 
 import asyncio
@@ -16,14 +21,24 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TypeVar
 
 from . import texts
 from .config import Config
 from .emacs import Emacs
+from .git import GitError, GitTooSlow
 from .hooks import Called
 from .processes import has_exited
-from .snapshots import Change, SnapshotError, Store, git_problem, top_level
+from .snapshots import (
+    Change,
+    Difference,
+    Snapshot,
+    Store,
+    git_problem,
+    top_level,
+    write_private,
+)
 from .types import EmacsError, Facts, clean
 
 logger = logging.getLogger(__name__)
@@ -41,27 +56,161 @@ LONGEST_NAME = 500
 """Maximum number of characters of a command, as Emacs shows it."""
 _MOST_LATE = 2
 _SLOW = "the snapshot took too long"
+_SILENT = "Emacs did not answer"
+# How often a turn that has ended is looked at, each time after twice as long.
+_MOST_LOOKS = 6
+
+
+class Event(Enum):
+    """What a snapshot is taken for."""
+
+    BEGIN = auto()
+    """A call begins."""
+    END = auto()
+    """A call has ended."""
+    PROMPT = auto()
+    """A turn begins."""
+    TURN_END = auto()
+    READY = auto()
+    """The CLI waits for a prompt, as its terminal shows."""
+    MOMENT = auto()
+    """A turn has ended a moment ago."""
+    QUIET = auto()
+    """The same, and nothing was written since the last snapshot."""
+
+
+class State(Enum):
+    """What is known about a call."""
+
+    ANNOUNCED = auto()
+    """Its CLI may still ask the user, who may refuse it."""
+    RUNS = auto()
+    BACKGROUND = auto()
+    """It has returned, but what it has started goes on."""
+    FADES = auto()
+    """The same, and its turn has ended: it goes on until nothing is written."""
+    ENDED = auto()
+    DROPPED = auto()
+    """It has not ended, so it may have been refused: it owns nothing."""
+
+
+_NEXT = {
+    (State.ANNOUNCED, Event.END): State.ENDED,
+    (State.RUNS, Event.END): State.ENDED,
+    (State.ANNOUNCED, Event.READY): State.DROPPED,
+    (State.ANNOUNCED, Event.TURN_END): State.DROPPED,
+    (State.RUNS, Event.TURN_END): State.ENDED,
+    (State.BACKGROUND, Event.TURN_END): State.FADES,
+    (State.FADES, Event.QUIET): State.ENDED,
+    (State.ANNOUNCED, Event.PROMPT): State.DROPPED,
+    (State.RUNS, Event.PROMPT): State.ENDED,
+    (State.BACKGROUND, Event.PROMPT): State.ENDED,
+    (State.FADES, Event.PROMPT): State.ENDED,
+}
+"""The states of a call after events: `Event.END` of its own, others of its CLI."""
+
+
+def _is_same(cli: Facts, other: Facts) -> bool:
+    """Return whether both are the same CLI, if its process is known."""
+    return bool(
+        cli["client"] == other["client"] and cli["pids"][-1:] == other["pids"][-1:]
+    )
+
+
+def _has_exited(cli: Facts) -> bool:
+    pids: Sequence[int] = cli["pids"]
+    return any(map(has_exited, pids[-1:]))
 
 
 @dataclass(eq=False)
 class _Call:
-    """A call of a tool that runs."""
+    """A call of a tool."""
 
     called: Called
     cli: Facts
     """The `client` and the `pids` of the CLI, as Emacs gets them."""
+    state: State
 
-    def is_of(self, cli: Facts) -> bool:
-        """Return whether the call is of ``cli``, if its process is known."""
-        return bool(
-            self.cli["client"] == cli["client"]
-            and self.cli["pids"][-1:] == cli["pids"][-1:]
-        )
+    @property
+    def is_open(self) -> bool:
+        """Whether it may write."""
+        return self.state not in (State.ENDED, State.DROPPED)
 
-    def has_exited(self) -> bool:
-        """Return whether its CLI has exited."""
-        pids: Sequence[int] = self.cli["pids"]
-        return any(map(has_exited, pids[-1:]))
+    def follow(self, step: "_Step", event: Event) -> None:
+        """Take the next state after ``event`` of ``step``."""
+        if step.called is not None:
+            is_own = event is Event.END and step.called.key == self.called.key
+        else:
+            is_own = event is Event.QUIET or _is_same(self.cli, step.cli)
+        following = _NEXT.get((self.state, event)) if is_own else None
+        if following and event is Event.END and self.called.is_background:
+            following = State.BACKGROUND
+        self.state = following or self.state
+
+
+@dataclass(eq=False)
+class _Step:
+    """An event of ``cli`` at which a snapshot is taken."""
+
+    cli: Facts
+    event: Event
+    called: Called | None = None
+    """The call that begins or ends, None if a turn does."""
+    is_late: bool = False
+    """Whether the CLI has not waited for the snapshot."""
+
+    @property
+    def begins(self) -> bool:
+        """Whether a call begins."""
+        return self.event is Event.BEGIN
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A snapshot, with what is known at its time."""
+
+    snapshot: Snapshot
+    head: tuple[str, int]
+    """Where HEAD was, as in `Store.head`."""
+    saved: tuple[int, int]
+    """The numbers of the last write of Emacs when it began, and when it had ended."""
+
+    def with_unanswered(self) -> int:
+        """Return the number of files about which Emacs had no time to answer."""
+        reasons = (each.reason for each in self.snapshot.unlooked.values())
+        return sum(reason == "unanswered" for reason in reasons)
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """The time between two snapshots in a row."""
+
+    before: _Taken
+    after: _Taken
+    calls: Sequence[_Call]
+    """Those that may have written in it."""
+    difference: Difference
+
+    @property
+    def is_owned(self) -> bool | None:
+        """Whether one of its calls has run, None if that is not known yet."""
+        states = {call.state for call in self.calls} - {State.DROPPED}
+        if not states:
+            return False
+        return None if states == {State.ANNOUNCED} else True
+
+
+class Phase(Enum):
+    """What is known about a work tree."""
+
+    LOST = auto()
+    """What was written since the last snapshot, if there was one, is not known."""
+    FOLLOWED = auto()
+    """The last snapshot is known."""
+    PAUSED = auto()
+    """The next snapshot is taken with the next prompt, as they take too long."""
+    OFF = auto()
+    """No snapshot is taken any more."""
 
 
 @dataclass(eq=False)
@@ -71,21 +220,70 @@ class _Tree:
     root: str
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     store: Store | None = None
-    last: str = ""
-    """The last snapshot, "" if what was written since cannot be known."""
-    head: tuple[str, int] = "", -1
-    stored: set[str] = field(default_factory=set)
-    """The names of the files that were copied to the store."""
-    unseen: set[str] = field(default_factory=set)
-    """The names about which Emacs had no time to answer at the last snapshot."""
-    running: list[_Call] = field(default_factory=list)
-    """The calls that have begun, and those in the background until a turn ends."""
+    phase: Phase = Phase.LOST
+    problem: str = ""
+    """Why it is not followed, "" before the first snapshot."""
+    last: _Taken | None = None
+    """The last snapshot, None unless it is followed."""
+    saved: int = 0
+    """The number of the last write of Emacs before the last snapshot."""
     late: int = 0
     """The number of snapshots in a row for which a CLI has not waited."""
-    git_problem: str = ""
-    """Why git cannot be used, "" if it can."""
-    problem: str = ""
-    """Why the last snapshot could not be taken."""
+    stored: set[str] = field(default_factory=set)
+    """The names of the files that were copied to the store."""
+    running: list[_Call] = field(default_factory=list)
+    """The calls that may write."""
+    dropped: list[_Call] = field(default_factory=list)
+    """The last ones that were dropped, and may yet end."""
+    held: list[_Interval] = field(default_factory=list)
+    """Those of which it is not known yet whether a call has run in them."""
+    turns: list[Facts] = field(default_factory=list)
+    """The CLIs in a turn."""
+    is_settled: bool = False
+    """Whether nothing was written for a moment since all turns have ended."""
+    looks: asyncio.Task[None] | None = None
+    """Looks for that moment."""
+
+    def lose(self, problem: str, phase: Phase = Phase.LOST) -> None:
+        """Enter ``phase`` because of ``problem``."""
+        self.phase, self.problem, self.last = phase, problem, None
+
+    def follow(self, taken: _Taken) -> None:
+        """Follow from the snapshot that was ``taken``."""
+        self.phase, self.problem, self.last = Phase.FOLLOWED, "", taken
+        self.saved = taken.saved[0]
+
+    def update(self, step: _Step, event: Event) -> None:
+        """Take note of ``event`` of ``step``: which calls and turns go on."""
+        for call in self.running:
+            if _has_exited(call.cli):
+                call.state = State.DROPPED
+            else:
+                call.follow(step, event)
+        dropped = [call for call in self.running if call.state is State.DROPPED]
+        self.dropped = (self.dropped + dropped)[-_MOST_LATE * 10 :]
+        self.running = [call for call in self.running if call.is_open]
+        others = [
+            cli
+            for cli in self.turns
+            if not _has_exited(cli) and not _is_same(cli, step.cli)
+        ]
+        if event in (Event.TURN_END, Event.READY):
+            self.turns = others
+        elif event not in (Event.MOMENT, Event.QUIET):
+            self.turns = [*others, step.cli]
+        if step.begins and step.called:
+            asks = step.called.may_be_refused
+            state = State.ANNOUNCED if asks else State.RUNS
+            self.running.append(_Call(step.called, step.cli, state))
+        is_over = not self.running and not self.turns
+        self.is_settled = is_over and (self.is_settled or event is Event.QUIET)
+
+    def resolved(self) -> list[_Interval]:
+        """Return those of the held intervals that have an owner, and forget others."""
+        owned = [each for each in self.held if each.is_owned]
+        self.held = [each for each in self.held if each.is_owned is None]
+        return owned
 
 
 class Timeline:
@@ -103,7 +301,10 @@ class Timeline:
         self._number = 0
         self._beginning: set[_Step] = set()
         """The calls that begin, before their snapshots."""
-        self._found: dict[str, asyncio.Future[tuple[str, str]]] = {}
+        self._late: dict[str, int] = {}
+        """The number of snapshots for which nobody waits any more, by directory."""
+        self._gates: dict[str, asyncio.Lock] = {}
+        self._found: dict[str, tuple[str, str]] = {}
         """The root of the work tree of each directory, and why git cannot be used."""
 
     def end(self) -> None:
@@ -114,6 +315,9 @@ class Timeline:
 
     def forget(self) -> None:
         """Delete all snapshots, as other files are excluded now."""
+        for tree in self._trees.values():
+            if tree.looks:
+                tree.looks.cancel()
         self._trees.clear()
         if self._directory:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -123,23 +327,44 @@ class Timeline:
 
     async def called(self, cli: Facts, directory: str, call: Called) -> None:
         """Take a snapshot as a ``call`` of a tool of ``cli`` begins or has ended."""
-        step = _Step(cli, call)
+        step = _Step(cli, Event.END if call.has_ended else Event.BEGIN, call)
         if step.begins:
             self._beginning.add(step)
             try:
-                # From now on, Emacs notes what the user saves.
+                # From now on, Emacs notes what it writes.
                 await self._tell({**cli, "open": True})
             except asyncio.CancelledError:
                 self._beginning.discard(step)
                 raise
+        # Whoever begins behind a late snapshot would wait in vain.
+        is_stuck = bool(self._late.get(directory))
         task = self._start(self._advance(directory, step))
         limit = self._config.after_limit if call.has_ended else self._config.call_limit
-        await asyncio.wait({task}, timeout=limit)
+        await asyncio.wait({task}, timeout=0 if is_stuck else limit)
         step.is_late = not task.done()
+        if step.is_late:
+            self._late[directory] = self._late.get(directory, 0) + 1
+            task.add_done_callback(lambda _: self._in_time(directory))
 
-    def turn(self, cli: Facts, directory: str) -> None:
+    def _in_time(self, directory: str) -> None:
+        self._late[directory] -= 1
+
+    def turn(self, cli: Facts, directory: str, begins: bool) -> None:
         """Take a snapshot as a turn of ``cli`` begins or ends; nobody waits for it."""
-        self._start(self._advance(directory, _Step(cli, None)))
+        event = Event.PROMPT if begins else Event.TURN_END
+        self._start(self._advance(directory, _Step(cli, event)))
+
+    def ready(self, pids: Sequence[int]) -> None:
+        """Drop the calls of the CLI with one of ``pids`` that have not ended.
+
+        It waits for a prompt, so the user must have refused them.
+        """
+        for tree in self._trees.values():
+            clis = [*tree.turns, *(call.cli for call in tree.running)]
+            found = [cli for cli in clis if set(pids) & set(cli["pids"])]
+            if found:
+                step = _Step(found[0], Event.READY)
+                self._start(self._advance_locked(tree, step))
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
@@ -152,91 +377,159 @@ class Timeline:
         if not task.cancelled() and (error := task.exception()):
             logger.error("snapshot failed", exc_info=error)
 
-    async def _advance(self, directory: str, step: "_Step") -> None:
+    async def _advance(self, directory: str, step: _Step) -> None:
+        gate = self._gates.setdefault(directory, asyncio.Lock())
         try:
-            await self._advance_tree(directory, step)
+            # Those that wait for one directory go on in their order.
+            async with gate:
+                if directory not in self._found or step.event is Event.PROMPT:
+                    self._found[directory] = await _in_thread(_root_of, directory)
+                root, problem = self._found[directory]
+                tree = self._trees.setdefault(root, _Tree(root))
+                await tree.lock.acquire()
+            try:
+                if problem:
+                    tree.lose(problem, Phase.PAUSED)
+                elif step.event is Event.PROMPT and tree.phase is Phase.PAUSED:
+                    tree.lose(tree.problem)
+                await self._advance_tree(tree, step)
+            finally:
+                tree.lock.release()
         finally:
             self._beginning.discard(step)
 
-    async def _advance_tree(self, directory: str, step: "_Step") -> None:
-        if directory not in self._found or step.called is None:
-            finding = _in_thread(_root_of, directory)
-            self._found[directory] = asyncio.ensure_future(finding)
-        # Those that wait for one task go on in their order.
-        root, problem = await asyncio.shield(self._found[directory])
-        tree = self._trees.setdefault(root, _Tree(root))
-        tree.git_problem = problem
+    async def _advance_locked(self, tree: _Tree, step: _Step) -> None:
         async with tree.lock:
-            calls = [call for call in tree.running if not call.has_exited()]
-            before, head = tree.last, tree.head
-            is_free = not tree.running and not self._beginning - {step}
-            changes, by_git = await self._changes(tree, step)
-            if before and tree.last and is_free and not step.is_late:
-                await self._report_commit(tree, step, head)
-            is_quiet = not changes
-            step.update(tree, is_quiet)
-            if step.is_late and step.begins:
-                # The tool may have written before the snapshot was taken.
-                tree.last, tree.late = "", tree.late + 1
-            elif tree.last:
-                tree.late = 0
-            left_out = tree.last and tree.store and tree.store.left_out
-            is_incomplete = tree.problem or left_out or tree.unseen
-            if calls and (changes or by_git or is_incomplete):
-                await self._report(tree, calls, step, before, changes, by_git)
-            self._beginning.discard(step)
-            is_open = any(each.running for each in self._trees.values())
-            if not is_open and not self._beginning:
-                await self._tell({**step.cli, "open": False})
+            await self._advance_tree(tree, step)
 
-    async def _changes(self, tree: _Tree, step: "_Step") -> tuple[list[Change], int]:
-        """Take a snapshot of ``tree``.
+    async def _advance_tree(self, tree: _Tree, step: _Step) -> None:
+        """Take a snapshot of ``tree``, and report what now has an owner."""
+        was_settled = tree.is_settled and not self._beginning - {step}
+        running, before = [*tree.running], tree.last
+        difference = await self._take(tree, step)
+        event = step.event
+        if event is Event.MOMENT and before and tree.last:
+            is_quiet = difference.is_quiet and before.head == tree.last.head
+            event = Event.QUIET if is_quiet else event
+        tree.update(step, event)
+        calls = [call for call in running if not _has_exited(call.cli)]
+        if before and tree.last and calls:
+            interval = _Interval(before, tree.last, calls, difference)
+            tree.held.append(interval)
+        for each in tree.resolved():
+            await self._report(tree, step, each)
+        ran = [call for call in calls if call.state is not State.DROPPED]
+        if tree.problem and ran:
+            await self._report_problem(tree, step, ran, tree.problem)
+        if step.event is Event.END:
+            await self._report_dropped(tree, step)
+        if before and was_settled and not step.is_late:
+            await self._report_commits(tree, step, before.head)
+        self._follow_late(tree, step)
+        self._beginning.discard(step)
+        if not self._beginning and not any(t.running for t in self._trees.values()):
+            await self._tell({**step.cli, "open": False})
+        if event in (Event.TURN_END, Event.READY) and not tree.turns:
+            if tree.looks:
+                tree.looks.cancel()
+            tree.looks = asyncio.ensure_future(self._look(tree, step))
 
-        Return what has changed since the last one, but for what git has moved, and the
-        number of files that git has moved.
-        """
-        is_off = tree.late >= _MOST_LATE and step.called is not None
-        if tree.git_problem or is_off:
-            tree.problem = tree.git_problem or _SLOW
-            return [], 0
-        before, head, unseen = tree.last, tree.head, tree.unseen
-        tree.last, tree.problem = "", ""
+    async def _look(self, tree: _Tree, step: _Step) -> None:
+        """Look at ``tree`` after a turn until nothing is written, or one begins."""
+        delay = self._config.quiet_time
+        for _ in range(_MOST_LOOKS):
+            await asyncio.sleep(delay)
+            if tree.turns or tree.is_settled:
+                return
+            look = self._advance_locked(tree, _Step(step.cli, Event.MOMENT))
+            await asyncio.wait({self._start(look)})
+            delay *= 2
+
+    @staticmethod
+    def _follow_late(tree: _Tree, step: _Step) -> None:
+        """Take note of whether the CLI of ``step`` has waited for its snapshot."""
+        if not tree.last:
+            return
+        if not (step.is_late and step.begins):
+            tree.late = 0
+            return
+        # The tool may have written before the snapshot was taken.
+        tree.late += 1
+        tree.lose(_SLOW, Phase.PAUSED if tree.late >= _MOST_LATE else Phase.LOST)
+
+    async def _take(self, tree: _Tree, step: _Step) -> Difference:
+        """Take a snapshot of ``tree``, and return what is known since the last one."""
+        nothing = Difference()
+        if tree.phase in (Phase.OFF, Phase.PAUSED):
+            return nothing
+        before = tree.last
+        had_problem = tree.problem
+        tree.lose("")
         try:
             if tree.store is None or (tree.store.is_full and not tree.running):
                 await self._renew(tree)
-                before = ""
+                before = None
             assert tree.store is not None
-            tree.head = await _in_thread(tree.store.head)
-            names = await _in_thread(tree.store.changed_names)
-            if step.called is None and await self._hidden_since(tree):
+            is_turn = step.event in (Event.PROMPT, Event.TURN_END)
+            if is_turn and await self._hidden_since(tree):
                 await self._renew(tree)
-                return [], 0
-            shared = await self._shared(tree, names)
-            tree.last = await _in_thread(tree.store.take, shared)
+                before = None
+            taken = await self._taken(tree, tree.store)
+            if taken is None:
+                tree.lose(_SILENT)
+                return nothing
+            tree.follow(taken)
             if not before:
-                if tree.running:
-                    tree.problem = _SLOW if tree.late else "no snapshot before it"
-                return [], 0
-            changes = await _in_thread(tree.store.changes, before, tree.last)
-            moved = await _in_thread(tree.store.moved, head, tree.head)
-        except SnapshotError as error:
-            logger.info("snapshot: %s", error)
-            tree.problem = str(error)
-            return [], 0
-        written = [
-            change
-            for change in changes
-            if change not in moved and change.path not in unseen
+                if tree.running and not step.begins:
+                    tree.problem = had_problem or "no snapshot before it"
+                return nothing
+            return await _in_thread(_difference, tree.store, before, taken)
+        except GitTooSlow as error:
+            restart = "M-x gemini-companion-restart begins again"
+            tree.lose(f"{error}; {restart}", Phase.OFF)
+        except GitError as error:
+            tree.lose(str(error))
+        logger.info("snapshot: %s", tree.problem)
+        return nothing
+
+    async def _taken(self, tree: _Tree, store: Store) -> _Taken | None:
+        """Take a snapshot by ``store``, or return None if Emacs does not answer."""
+        began = await self._saved()
+        if began is None:
+            return None
+        head = await _in_thread(store.head)
+        listing = await _in_thread(store.listing)
+        shared, hidden = await self._answered(tree, listing.names)
+        unanswered = set(listing.names).difference(shared, hidden)
+        tree.stored.update(shared)
+        snapshot = await _in_thread(store.take, listing, shared, hidden, unanswered)
+        ended = await self._saved()
+        return None if ended is None else _Taken(snapshot, head, (began, ended))
+
+    async def _saved(self) -> int | None:
+        """Return the number of the last write of Emacs, None without an answer.
+
+        Emacs forgets those of which no report is to come.
+        """
+        needed = [
+            number
+            for tree in self._trees.values()
+            for number in (tree.saved, *(each.before.saved[0] for each in tree.held))
         ]
-        return written, len(moved.intersection(changes))
+        answer = await self._ask("saved", {"since": min(needed, default=0)}, "")
+        number = answer.get("number")
+        return number if isinstance(number, int) else None
 
     async def _renew(self, tree: _Tree) -> None:
-        """Begin a new store for ``tree``, or raise SnapshotError."""
+        """Begin a new store for ``tree``, or raise GitError."""
         if tree.store is not None:
             await _in_thread(shutil.rmtree, tree.store.directory, True)
-        tree.store, tree.last = None, ""
+        tree.store = None
         tree.stored.clear()
-        tree.store = await _in_thread(Store, tree.root, self._new_name())
+        tree.held.clear()
+        directory = self._new_name()
+        temporary = tempfile.gettempdir()
+        tree.store = await _in_thread(Store, tree.root, directory, temporary)
 
     def _new_name(self) -> str:
         """Return the name of a new file below the private directory."""
@@ -245,13 +538,6 @@ class Timeline:
             self._directory = tempfile.mkdtemp(prefix=prefix)
         self._number += 1
         return os.path.join(self._directory, str(self._number))
-
-    async def _shared(self, tree: _Tree, names: Sequence[str]) -> list[str]:
-        """Return those of ``names`` that Emacs shares; the others are never stored."""
-        shared, hidden = await self._answered(tree, names)
-        tree.unseen = set(names).difference(shared, hidden)
-        tree.stored.update(shared)
-        return shared
 
     async def _hidden_since(self, tree: _Tree) -> bool:
         """Return whether a file in the store of ``tree`` is excluded by now."""
@@ -296,59 +582,94 @@ class Timeline:
         async with tree.lock:
             try:
                 problems = await _in_thread(restore, tree.store, files, plan)
-            except SnapshotError as error:
+            except GitError as error:
                 raise EmacsError(str(error)) from None
         return [[index, why] for index, why in enumerate(problems) if why]
 
     # Reports
 
-    async def _report(
-        self,
-        tree: _Tree,
-        calls: Sequence[_Call],
-        step: "_Step",
-        before: str,
-        changes: Sequence[Change],
-        by_git: int,
+    async def _report(self, tree: _Tree, step: _Step, interval: _Interval) -> None:
+        """Report to Emacs what the calls of ``interval`` have written."""
+        difference, store = interval.difference, tree.store
+        changes, after = difference.changes, interval.after
+        unanswered = after.with_unanswered()
+        if difference.is_quiet and not unanswered:
+            return
+        assert store is not None
+        facts = {
+            **self._owner(step, interval.calls),
+            "root": tree.root,
+            "by_git": difference.by_git,
+            "problem": "",
+            "count": len(changes),
+            "unseen": unanswered,
+            "saved": [*interval.before.saved, *after.saved],
+            "left_out": _shown(difference.left_out),
+            "moved": _shown(difference.moved),
+            "moved_count": len(difference.moved),
+            "unknown": _shown(difference.unknown),
+            "unknown_count": len(difference.unknown),
+            "gone": _shown([name for name, _ in difference.gone]),
+            "gone_count": len(difference.gone),
+            "snapshots": [interval.before.snapshot.tree, after.snapshot.tree],
+            "environ": store.environ,
+        }
+        rows: list[list[object]] = []
+        if len(changes) <= MOST_NAMES:
+            rows = await _in_thread(self._rows, store, changes)
+            before = interval.before.snapshot.tree
+            facts["made"] = await _in_thread(store.new_directories, before, changes)
+        await self._ask("wrote", facts, json.dumps(rows))
+
+    async def _report_problem(
+        self, tree: _Tree, step: _Step, calls: Sequence[_Call], problem: str
     ) -> None:
-        """Report to Emacs what was written while ``calls`` ran."""
-        of_step = [call for call in calls if call.is_of(step.cli)] or calls[:1]
+        """Report to Emacs the ``problem`` why it is not known what ``calls`` wrote."""
+        facts = {
+            **self._owner(step, calls),
+            "root": tree.root,
+            "by_git": 0,
+            "problem": problem,
+            "count": 0,
+            "unseen": 0,
+        }
+        await self._ask("wrote", facts, "[]")
+
+    async def _report_dropped(self, tree: _Tree, step: _Step) -> None:
+        """Report to Emacs that the call of ``step`` was dropped, but has run."""
+        assert step.called is not None
+        key = step.called.key
+        late = [call for call in tree.dropped if call.called.key == key]
+        if late:
+            tree.dropped = [call for call in tree.dropped if call not in late]
+            await self._report_problem(tree, step, late, "it seemed to be refused")
+
+    @staticmethod
+    def _owner(step: _Step, calls: Sequence[_Call]) -> Facts:
+        """Return the facts about who has written what ``calls`` have."""
+        calls = [call for call in calls if call.state is not State.DROPPED] or calls
+        of_step = [call for call in calls if _is_same(call.cli, step.cli)] or calls[:1]
         cli = of_step[0].cli
         commands = dict.fromkeys(call.called.name for call in of_step)
         others = {call.cli["client"] for call in calls} - {cli["client"]}
-        facts = {
+        return {
             **cli,
-            "root": tree.root,
             "command": clean(" & ".join(commands))[:LONGEST_NAME],
             "others": sorted(others),
-            "by_git": by_git,
-            "problem": tree.problem,
-            "count": len(changes),
-            "unseen": len(tree.unseen),
         }
-        rows: list[list[object]] = []
-        if tree.store is not None:
-            facts["left_out"] = sorted(tree.store.left_out)[:MOST_FILES]
-            facts["snapshots"] = [before, tree.last]
-            facts["environ"] = tree.store.environ
-            if len(changes) <= MOST_NAMES:
-                rows = await _in_thread(self._rows, tree.store, changes)
-                new_directories = tree.store.new_directories
-                facts["made"] = await _in_thread(new_directories, before, changes)
-        await self._ask("wrote", facts, json.dumps(rows))
 
-    async def _report_commit(
-        self, tree: _Tree, step: "_Step", head: tuple[str, int]
+    async def _report_commits(
+        self, tree: _Tree, step: _Step, head: tuple[str, int]
     ) -> None:
-        """Report to Emacs what was committed while no tool was running.
+        """Report to Emacs what was committed while no CLI was in a turn.
 
         The work tree was at ``head`` at the last snapshot.
         """
-        if tree.store is None or head == tree.head:
+        if tree.store is None or tree.last is None or head == tree.last.head:
             return
-        commits = await _in_thread(tree.store.committed, head, tree.head)
-        if commits:
-            base, commit = commits
+        for base, commit in await _in_thread(
+            tree.store.committed, head, tree.last.head
+        ):
             facts = {**step.cli, "root": tree.root, "base": base, "commit": commit}
             await self._ask("committed", facts, "")
 
@@ -360,29 +681,30 @@ class Timeline:
         are those of a large file.
         """
         is_many = len(changes) > MOST_FILES
-        large = set() if is_many else store.large_files(changes)
+        try:
+            contents = {} if is_many or not changes else store.texts(changes)
+        except GitError:
+            contents = {}
 
-        def content(change: Change, blob: str) -> object:
-            if not blob or is_many or change.path in large:
+        def file_with(blob: str) -> object:
+            if not blob or is_many:
                 return None
+            if (content := contents.get(blob)) is None:
+                return False
             try:
-                store.write_blob(blob, file := self._new_name())
-            except (OSError, SnapshotError):
+                write_private(file := self._new_name(), content)
+            except OSError:
                 return False
             return file
 
-        return [
-            [
-                change.path,
-                content(change, change.before),
-                content(change, change.after),
-                change.mode_before,
-                change.mode_after,
-                change.before,
-                change.after,
-            ]
-            for change in changes
-        ]
+        def row(change: Change) -> list[object]:
+            blobs = change.before, change.after
+            is_large = any(contents.get(blob, b"") is None for blob in blobs)
+            files = [None if is_large else file_with(blob) for blob in blobs]
+            modes = change.mode_before, change.mode_after
+            return [change.path, *files, *modes, *blobs]
+
+        return [row(change) for change in changes]
 
     async def _tell(self, facts: Facts) -> None:
         with suppress(EmacsError, asyncio.TimeoutError):
@@ -397,56 +719,27 @@ class Timeline:
             return {}
 
 
-@dataclass(eq=False)
-class _Step:
-    """An event of ``cli`` at which a snapshot is taken."""
-
-    cli: Facts
-    called: Called | None
-    """The call that begins or ends, None if a turn does."""
-    is_late: bool = False
-    """Whether the CLI has not waited for the snapshot."""
-
-    @property
-    def begins(self) -> bool:
-        """Whether a call begins."""
-        return self.called is not None and not self.called.has_ended
-
-    def update(self, tree: _Tree, is_quiet: bool) -> None:
-        """Update which calls run in ``tree`` after the snapshot.
-
-        A call in the background runs until its turn ends, or the next one begins, and
-        nothing was written since the last snapshot, as ``is_quiet`` says.
-        """
-        running = [call for call in tree.running if not call.has_exited()]
-        tree.running = running
-        if self.called is None:
-            tree.running = [
-                call
-                for call in running
-                if not call.is_of(self.cli)
-                or (
-                    call.called.is_background and call.called.has_ended and not is_quiet
-                )
-            ]
-        elif not self.called.has_ended:
-            running.append(_Call(self.called, self.cli))
-        else:
-            for call in running:
-                if call.called.key == self.called.key and not call.called.has_ended:
-                    call.called = call.called._replace(has_ended=True)
-                    if not call.called.is_background:
-                        running.remove(call)
-                    break
-
-
 def _in_thread(function: Callable[..., Result], *args: object) -> Awaitable[Result]:
     return asyncio.get_running_loop().run_in_executor(_threads, function, *args)
 
 
 def _root_of(directory: str) -> tuple[str, str]:
     problem = git_problem()
-    return directory if problem else top_level(directory), problem
+    try:
+        return directory if problem else top_level(directory), problem
+    except GitError as error:
+        return directory, str(error)
+
+
+def _difference(store: Store, before: _Taken, after: _Taken) -> Difference:
+    moved = store.moved(before.head, after.head)
+    return store.difference(before.snapshot, after.snapshot, moved)
+
+
+def _shown(names: Sequence[str]) -> list[str]:
+    """Return the first ones of ``names``, as texts."""
+    shown = names[:MOST_FILES]
+    return [os.fsencode(name).decode(errors="replace") for name in shown]
 
 
 def _is_text(name: str) -> bool:

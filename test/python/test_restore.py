@@ -33,7 +33,7 @@ class Scene:
         self.before = self.tree.last
         change(root)
         self.after = self.tree.take()
-        self.changes = self.store.changes(self.before, self.after)
+        self.changes = self.store.difference(self.before, self.after).changes
 
     def restore(self, undone: bool = True) -> dict[str, str]:
         """Undo the changes, or redo them; return the problems by name.
@@ -41,7 +41,7 @@ class Scene:
         What goes is deleted here, as Emacs does it.
         """
         files = [_file(change, undone) for change in self.changes]
-        tree = self.before if undone else self.after
+        tree = (self.before if undone else self.after).tree
         plan = Plan(MODES, str(self.root) + ".kept", True, [], tree)
         checked = restore(self.store, files, plan)
         problems = dict(zip(files, checked, strict=True))
@@ -293,7 +293,7 @@ def test_a_directory_that_cannot_be_written_has_its_files_written(
 
 def test_names_outside_the_root_are_refused(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "tree", change_a)
-    plan = Plan(MODES, str(tmp_path), False, [], scene.before)
+    plan = Plan(MODES, str(tmp_path), False, [], scene.before.tree)
     for name in ("../a", "/etc/passwd", "x/../../a"):
         with pytest.raises(Exception, match="not below the root"):
             restore(scene.store, [File(name, "", 0, "", 0)], plan)

@@ -5,13 +5,15 @@ import os
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gemini_companion_epc import snapshots
-from gemini_companion_epc.snapshots import SnapshotError, Store
+from gemini_companion_epc.git import GitError
+from gemini_companion_epc.snapshots import Difference, Snapshot, SnapshotError, Store
 
 Found = dict[str, tuple[bytes | None, bytes | None]]
 
@@ -23,7 +25,8 @@ class Tree:
         self.root = root
         self.root.mkdir()
         self.store: Store
-        self.last = ""
+        self.last: Snapshot
+        self.difference = Difference()
 
     def git(self, *arguments: str, cwd: Path | None = None) -> str:
         identity = "-c", "user.name=a", "-c", "user.email=a@b"
@@ -49,20 +52,28 @@ class Tree:
     def begin(self) -> Store:
         self.store = Store(str(self.root), f"{self.root}.store")
         self.last = self.take()
+        # Files are written at another time.
+        time.sleep(0.01)
         return self.store
 
-    def take(self, hidden: Callable[[str], bool] = lambda name: False) -> str:
-        names = [name for name in self.store.changed_names() if not hidden(name)]
-        return self.store.take(names)
+    def take(self, hidden: Callable[[str], bool] = lambda name: False) -> Snapshot:
+        listing = self.store.listing()
+        shared = [name for name in listing.names if not hidden(name)]
+        return self.store.take(listing, shared, set(listing.names).difference(shared))
 
     def found(self, hidden: Callable[[str], bool] = lambda name: False) -> Found:
         """Take a snapshot; return the contents of what has changed since the last."""
         before, self.last = self.last, self.take(hidden)
-        changes = self.store.changes(before, self.last)
+        self.difference = self.store.difference(before, self.last)
+        time.sleep(0.01)
         return {
             each.path: (self.content(each.before), self.content(each.after))
-            for each in changes
+            for each in self.difference.changes
         }
+
+    @property
+    def left_out(self) -> set[str]:
+        return set(self.difference.left_out)
 
     def content(self, blob: str) -> bytes | None:
         if not blob:
@@ -134,7 +145,7 @@ def test_line_ends_are_those_of_the_file(tree: Tree, setting: str) -> None:
 def test_text_auto_with_plain_files_begins_with_the_index(tree: Tree) -> None:
     tree.put(".gitattributes", b"* text=auto\n")
     tree.commit()
-    assert tree.begin().changed_names() == []
+    assert tree.begin().listing().names == []
     assert (tree.root.parent / "tree.store" / "objects").is_dir()
     tree.write(a=b"2\n")
     assert tree.found() == {"a": (b"1\n", b"2\n")}
@@ -157,7 +168,7 @@ def test_kinds_of_files(tree: Tree) -> None:
     tree.write(x=b"1", f2d=b"1")
     tree.put("d2f/a", b"1")
     tree.commit()
-    store = tree.begin()
+    tree.begin()
     os.mkfifo(tree.root / "fifo")
     (tree.root / "out").symlink_to("/etc/passwd")
     (tree.root / "dead").symlink_to("nowhere")
@@ -167,7 +178,6 @@ def test_kinds_of_files(tree: Tree) -> None:
     tree.put("f2d/in", b"2")
     shutil.rmtree(tree.root / "d2f")
     tree.put("d2f", b"2")
-    before = tree.last
     assert tree.found() == {
         "out": (None, b"/etc/passwd"),
         "dead": (None, b"nowhere"),
@@ -177,13 +187,13 @@ def test_kinds_of_files(tree: Tree) -> None:
         "d2f/a": (b"1", None),
         "d2f": (None, b"2"),
     }
-    modes = {each.path: each[3:] for each in store.changes(before, tree.last)}
+    modes = {each.path: each[3:] for each in tree.difference.changes}
     assert modes["x"] == (0o100644, 0o100755)
     assert stat.S_ISLNK(modes["out"][1])
     # git lists no pipe.
-    assert store.left_out == {"big"}
-    tree.take()
-    assert not store.left_out
+    assert tree.left_out == {"big"}
+    assert tree.found() == {}
+    assert not tree.left_out
 
 
 def test_large_files_are_stored_up_to_a_limit(tree: Tree) -> None:
@@ -191,30 +201,30 @@ def test_large_files_are_stored_up_to_a_limit(tree: Tree) -> None:
     assert 3 * len(old) < snapshots.MOST_LARGE_BYTES < 4 * len(old)
     tree.put("b", old)
     store = tree.begin()
-    before = tree.last
     tree.write(b=new, c=b"small")
     assert tree.found() == {"b": (old, new), "c": (None, b"small")}
-    assert store.large_files(store.changes(before, tree.last)) == {"b"}
+    contents = store.texts(tree.difference.changes)
+    assert sorted(map(str, contents.values())) == ["None", "None", "b'small'"]
     tree.write(d=old, e=old, f=old, g=old)
     assert len(tree.found()) == 3
-    (name,) = store.left_out
+    (name,) = tree.left_out
     assert tree.found() == {}
-    assert not store.left_out
+    assert not tree.left_out
     # What it had is unknown: it is not new.
     tree.put(name, b"small")
     assert tree.found() == {}
-    assert store.left_out == {name}
+    assert tree.left_out == {name}
     tree.put(name, b"other")
     assert tree.found() == {name: (b"small", b"other")}
-    assert not store.left_out
+    assert not tree.left_out
 
 
 def test_tracked_file_that_was_left_out_is_not_what_was_committed(tree: Tree) -> None:
     tree.put("a", b"x" * (snapshots.MOST_LARGE_BYTES + 1))
-    store = tree.begin()
+    tree.begin()
     (tree.root / "a").unlink()
     assert tree.found() == {}
-    assert store.left_out == {"a"}
+    assert tree.difference.gone == [("a", "large")]
 
 
 def test_nothing_behind_a_symbolic_link_is_read(tree: Tree) -> None:
@@ -227,8 +237,8 @@ def test_nothing_behind_a_symbolic_link_is_read(tree: Tree) -> None:
     shutil.rmtree(tree.root / "dir")
     (tree.root / "dir").symlink_to(outside)
     # As if it had been listed before the link was made.
-    after = tree.store.take(["dir/a"])
-    (change,) = tree.store.changes(tree.last, after)
+    after = tree.store.take(tree.store.listing(), ["dir/a"])
+    (change,) = tree.store.difference(tree.last, after).changes
     assert (change.path, change.after) == ("dir/a", "")
 
 
@@ -359,11 +369,12 @@ def test_snapshots_survive_a_garbage_collection_of_the_user(tree: Tree) -> None:
     tree.git("commit", "-qam", "x", "--amend")
     tree.git("reflog", "expire", "--expire=all", "--all")
     tree.git("gc", "-q", "--prune=now")
-    (change,) = tree.store.changes(tree.last, second)
+    (change,) = tree.store.difference(tree.last, second).changes
     assert tree.content(change.after) == b"2\n"
     # Only the text that git has deleted is lost.
-    with pytest.raises(SnapshotError):
+    with pytest.raises(GitError):
         tree.content(change.before)
+    assert tree.store.texts([change]) == {change.after: b"2\n"}
 
 
 def test_many_files_that_are_not_ignored_are_refused_with_their_directory(
@@ -406,11 +417,12 @@ def test_what_git_moves_is_known_and_new_commits_are_not(tree: Tree) -> None:
         before, head = tree.last, store.head()
         step()
         tree.last = tree.take()
-        changes = store.changes(before, tree.last)
-        by_git = store.moved(head, store.head()).intersection(changes)
-        return {each.path for each in by_git}, {
-            each.path for each in changes if each not in by_git
-        }
+        moved = store.moved(head, store.head())
+        difference = store.difference(before, tree.last, moved)
+        time.sleep(0.01)
+        others = {each.path for each in difference.changes}
+        assert difference.by_git == len(moved)
+        return {each.path for each in moved}, others
 
     assert moved(lambda: tree.git("checkout", "-q", "other")) == ({"a", "b"}, set())
     tree.write(c=b"dirty\n")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from gemini_companion_epc import timeline as timelines
 from gemini_companion_epc.clients import client_named
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.hooks import Called
-from gemini_companion_epc.snapshots import Store
+from gemini_companion_epc.snapshots import Listing, Store
 from gemini_companion_epc.timeline import Timeline
 from gemini_companion_epc.types import Facts
 from scene import StubEmacs
@@ -42,12 +43,18 @@ class Emacs(StubEmacs):
         self.unseen: set[str] = set()
         self.wrote: list[Facts] = []
         self.open: list[bool] = []
+        self.number = 0
+        self.is_silent = False
+        self.since: list[int] = []
         self.committed: list[tuple[str, str]] = []
 
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
         if kind == "called":
             self.open.append(facts["open"])
             return {}
+        if kind == "saved":
+            self.since.append(facts["since"])
+            return {} if self.is_silent else {"number": self.number}
         given = json.loads(parts[0] or "null")
         if kind == "shared":
             names = [os.path.basename(path) for path in given]
@@ -92,7 +99,8 @@ class Scene:
         self.git("add", "-A")
         self.git("commit", "-qm", "x")
         self.emacs = Emacs()
-        self.config = replace(Config("", 1), call_limit=60, after_limit=60, **config)
+        config = {"call_limit": 60, "after_limit": 60, "quiet_time": 0, **config}
+        self.config = replace(Config("", 1), **config)
         self.timeline = Timeline(self.config, self.emacs, lambda: [str(root)])
 
     def git(self, *arguments: str) -> None:
@@ -101,13 +109,20 @@ class Scene:
         subprocess.run(command, check=True, capture_output=True)
 
     def write(self, **files: str) -> None:
+        # At another time than a snapshot.
+        time.sleep(0.01)
         for name, text in files.items():
             (self.root / name).write_text(text)
 
     async def begin(
-        self, name: str, cli: Facts = CLI, is_background: bool = False
+        self,
+        name: str,
+        cli: Facts = CLI,
+        is_background: bool = False,
+        may_be_refused: bool = False,
     ) -> None:
-        await self.called(Called(False, name, name, is_background), cli)
+        call = Called(False, name, name, is_background, may_be_refused)
+        await self.called(call, cli)
 
     async def end(
         self, name: str, cli: Facts = CLI, is_background: bool = False
@@ -117,12 +132,25 @@ class Scene:
     async def called(self, call: Called, cli: Facts) -> None:
         await self.timeline.called(cli, str(self.root), call)
 
-    async def turn(self, cli: Facts = CLI) -> None:
-        self.timeline.turn(cli, str(self.root))
+    async def prompt(self, cli: Facts = CLI) -> None:
+        self.timeline.turn(cli, str(self.root), begins=True)
+        await self.idle()
+
+    async def turn_end(self, cli: Facts = CLI) -> None:
+        self.timeline.turn(cli, str(self.root), begins=False)
+        await self.idle()
+
+    async def ready(self, cli: Facts = CLI) -> None:
+        self.timeline.ready(cli["pids"])
         await self.idle()
 
     async def idle(self) -> None:
-        while tasks := self.timeline._tasks:
+        """Wait for all snapshots, and for those after a turn."""
+        while True:
+            looks = [tree.looks for tree in self.timeline._trees.values()]
+            going = {task for task in looks if task and not task.done()}
+            if not (tasks := going | self.timeline._tasks):
+                return
             await asyncio.wait(tasks)
 
 
@@ -153,7 +181,7 @@ async def test_new_changed_and_deleted_files_are_of_the_call(scene: Scene) -> No
 async def test_emacs_notes_saves_of_a_call_that_begins_behind_a_turn(
     scene: Scene,
 ) -> None:
-    scene.timeline.turn(CLI, str(scene.root))
+    scene.timeline.turn(CLI, str(scene.root), begins=True)
     # The snapshot of the call waits for that of the turn.
     await scene.begin("make")
     assert scene.emacs.open == [True]
@@ -192,25 +220,146 @@ async def test_other_cli_whose_call_runs_is_named(scene: Scene) -> None:
     assert scene.emacs.wrote[-1]["others"] == ["qwen"]
 
 
-async def test_call_in_the_background_runs_until_a_quiet_turn(scene: Scene) -> None:
+async def test_call_in_the_background_runs_until_nothing_is_written(
+    scene: Scene,
+) -> None:
     await scene.begin("serve", is_background=True)
     await scene.end("serve", is_background=True)
     scene.write(a="2")
-    await scene.turn()
+    await scene.turn_end()
     assert scene.emacs.last == ("serve", {"a": (b"1", b"2")})
-    await scene.turn()
     scene.write(a="mine")
-    await scene.turn()
+    await scene.prompt()
     assert len(scene.emacs.wrote) == 1
+
+
+async def test_call_in_the_background_goes_on_behind_its_turn(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = iter("23")
+    snapshot = Timeline._taken
+
+    async def writes(self: Timeline, tree: Any, store: Store) -> Any:
+        if scene.timeline._trees[str(scene.root)].turns == []:
+            scene.write(**{f"a{text}": text for text in [next(texts, "")] if text})
+        return await snapshot(self, tree, store)
+
+    await scene.prompt()
+    await scene.begin("serve", is_background=True)
+    await scene.end("serve", is_background=True)
+    monkeypatch.setattr(Timeline, "_taken", writes)
+    await scene.turn_end()
+    assert [report["command"] for report in scene.emacs.wrote] == ["serve"] * 2
+    # Then it was quiet.
+    scene.write(a="mine")
+    await scene.prompt()
+    assert len(scene.emacs.wrote) == 2
 
 
 async def test_call_without_an_end_ends_with_the_turn(scene: Scene) -> None:
     await scene.begin("killed")
-    await scene.turn()
+    await scene.turn_end()
     scene.write(a="mine")
     await scene.begin("make")
     await scene.end("make")
     assert not scene.emacs.wrote
+
+
+async def test_call_that_was_refused_owns_nothing(scene: Scene) -> None:
+    await scene.prompt()
+    await scene.begin("rm -r src", may_be_refused=True)
+    scene.write(a="mine")
+    # Another call is no proof that it runs.
+    await scene.begin("ls", OTHER)
+    await scene.end("ls", OTHER)
+    await scene.ready()
+    scene.write(b="mine")
+    await scene.prompt()
+    assert not scene.emacs.wrote
+
+
+async def test_call_that_was_announced_owns_what_was_written_before_its_end(
+    scene: Scene,
+) -> None:
+    await scene.begin("make", may_be_refused=True)
+    scene.write(a="2")
+    await scene.begin("ls", OTHER)
+    assert not scene.emacs.wrote
+    await scene.end("make")
+    await scene.end("ls", OTHER)
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+
+
+async def test_call_that_ends_though_it_seemed_to_be_refused_is_said(
+    scene: Scene,
+) -> None:
+    await scene.begin("make", may_be_refused=True)
+    scene.write(a="2")
+    await scene.ready()
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {})
+    assert scene.emacs.wrote[-1]["problem"] == "it seemed to be refused"
+
+
+async def test_writes_of_emacs_are_numbered_at_both_snapshots(scene: Scene) -> None:
+    scene.emacs.number = 3
+    await scene.begin("make")
+    scene.emacs.number = 7
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.wrote[-1]["saved"] == [3, 3, 7, 7]
+    # Emacs keeps those of which a report is to come.
+    assert scene.emacs.since == [0, 0, 3, 3]
+    await scene.prompt()
+    assert scene.emacs.since[-1] == 7
+
+
+async def test_nothing_is_recorded_without_an_answer_of_emacs(scene: Scene) -> None:
+    await scene.begin("make")
+    scene.write(a="2")
+    scene.emacs.is_silent = True
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {})
+    assert scene.emacs.wrote[-1]["problem"] == "Emacs did not answer"
+    scene.emacs.is_silent = False
+    await scene.begin("make")
+    scene.write(a="3")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"2", b"3")})
+
+
+async def test_ignored_files_are_not_new_when_the_rule_goes(scene: Scene) -> None:
+    (scene.root / "out").mkdir()
+    scene.write(**{".gitignore": "out/\n*.o\n", "out/x": "mine", "b.o": "mine"})
+    await scene.begin("make")
+    scene.write(**{".gitignore": "", "c.o": "2"})
+    await scene.end("make")
+    changes = {".gitignore": (b"out/\n*.o\n", b""), "c.o": (None, b"2")}
+    assert scene.emacs.last == ("make", changes)
+    # Those that are written meanwhile are named.
+    (scene.root / "out2").mkdir()
+    scene.write(**{".gitignore": "*2/\n", "out2/x": "mine", "out2/y": "mine"})
+    await scene.begin("make")
+    scene.write(**{".gitignore": "", "out2/x": "2"})
+    await scene.end("make")
+    report = scene.emacs.wrote[-1]
+    assert list(scene.emacs.last[1]) == [".gitignore"]
+    assert (report["unknown"], report["unknown_count"]) == (["out2/x"], 1)
+
+
+async def test_files_that_were_moved_here_are_not_new(scene: Scene) -> None:
+    scene.write(**{".gitignore": "*.o\n", "b.o": "mine", "c.o": "mine"})
+    (scene.root.parent / "outside").write_text("mine")
+    await scene.begin("mv")
+    for old, new in ("b.o", "b.txt"), ("../outside", "d.txt"), ("a", "e.txt"):
+        (scene.root / old).rename(scene.root / new)
+    (scene.root / "c.o").unlink()
+    await scene.end("mv")
+    report = scene.emacs.wrote[-1]
+    # The content of the last one is known.
+    assert scene.emacs.last == ("mv", {"a": (b"1", None), "e.txt": (None, b"1")})
+    assert report["moved"] == ["b.txt", "d.txt"]
+    assert report["gone"] == ["b.o", "c.o"]
 
 
 async def test_call_of_a_cli_that_has_exited_has_ended(scene: Scene) -> None:
@@ -307,13 +456,13 @@ async def test_cli_does_not_wait_for_a_slow_snapshot(
     scene.timeline._config = replace(scene.config, call_limit=0, after_limit=0)
     released = asyncio.Event()
     loop = asyncio.get_running_loop()
-    names = Store.changed_names
+    listing = Store.listing
 
-    def slow(store: Store) -> list[str]:
+    def slow(store: Store) -> Listing:
         asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
-        return names(store)
+        return listing(store)
 
-    monkeypatch.setattr(Store, "changed_names", slow)
+    monkeypatch.setattr(Store, "listing", slow)
     await scene.begin("make")
     scene.write(a="2")
     await scene.end("make")
@@ -417,7 +566,7 @@ def test_events_of_each_cli(
     assert first.name == second.name == name
 
 
-async def test_a_commit_is_reported_if_no_tool_was_running(scene: Scene) -> None:
+async def test_a_commit_is_reported_if_no_cli_was_in_a_turn(scene: Scene) -> None:
     def head() -> str:
         command = ["git", "-C", str(scene.root), "rev-parse", "HEAD"]
         return subprocess.check_output(command, text=True).strip()
@@ -430,32 +579,37 @@ async def test_a_commit_is_reported_if_no_tool_was_running(scene: Scene) -> None
 
     # What was before the first snapshot is not known.
     commit("2")
-    await scene.turn()
+    await scene.prompt()
+    await scene.turn_end()
     assert scene.emacs.committed == []
     base, _ = commit("3")
     _, last = commit("4")
-    await scene.turn()
+    await scene.prompt()
     assert scene.emacs.committed == [(base, last)]
-    # By the CLI, with and without an end of its tool, and beside another one.
+    # By the CLI, with and without an end of its tool, by a child, and beside another.
     await scene.begin("commit")
     commit("5")
     await scene.end("commit")
+    commit("6")
     await scene.begin("background", is_background=True)
     await scene.end("background", is_background=True)
-    commit("6")
-    await scene.turn()
-    await scene.begin("shell", OTHER)
-    await scene.turn()
     commit("7")
-    await scene.turn()
-    await scene.end("shell", OTHER)
-    # Neither plain commits.
-    commit("8", "--amend")
-    await scene.turn()
+    await scene.prompt(OTHER)
+    await scene.turn_end()
+    commit("8")
+    await scene.prompt()
+    await scene.turn_end()
     commit("9")
-    scene.git("checkout", "-qb", "branch")
-    await scene.turn()
+    await scene.turn_end(OTHER)
     assert scene.emacs.committed == [(base, last)]
-    between = commit("10")
+    # A commit of the user counts even if HEAD has moved since.
+    commit("10", "--amend")
+    plain = commit("11")
+    scene.git("checkout", "-qb", "branch")
+    scene.git("checkout", "-q", "-")
+    await scene.prompt()
+    assert scene.emacs.committed == [(base, last), plain]
+    await scene.turn_end()
+    between = commit("12")
     await scene.begin("later")
-    assert scene.emacs.committed == [(base, last), between]
+    assert scene.emacs.committed == [(base, last), plain, between]

@@ -28,7 +28,8 @@
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory (list (list "a.txt" ,text))
      (let ((mode-require-final-newline nil)
-           (make-backup-files nil))
+           (make-backup-files nil)
+           (gemini-companion-shell--number 0))
        (gemini-companion-part-start 'shell)
        (unwind-protect
            (with-current-buffer (find-file-noselect "a.txt")
@@ -40,10 +41,15 @@
                (kill-buffer)))
          (gemini-companion-part-stop 'shell)))))
 
-(defun gemini-companion-shell-test-steps (before after)
-  "Return what tools have made of the file of this buffer, BEFORE to AFTER."
-  (gemini-companion-shell--steps
-   (gemini-companion-text-true-name buffer-file-name) before after))
+(defun gemini-companion-shell-test-steps (before after &optional saved)
+  "Return what tools have made of the file of this buffer, BEFORE to AFTER.
+SAVED is as in `gemini-companion-shell--writes-between', by default such that no
+write was made while a snapshot was taken."
+  (let ((saved (or saved (list 0 0
+                               gemini-companion-shell--number
+                               gemini-companion-shell--number))))
+    (gemini-companion-shell--steps
+     before after (gemini-companion-shell--writes-between saved) saved)))
 
 (ert-deftest gemini-companion-shell-saves-are-left-out-of-what-tools-write ()
   (gemini-companion-shell-test-with-file "1"
@@ -60,16 +66,70 @@
     (gemini-companion-shell-test-save "3")
     (should-not (gemini-companion-shell-test-steps "1" "3"))
     ;; The snapshots may have been taken between the saves.
-    (should-not (gemini-companion-shell-test-steps "2" "3"))
-    (should-not (gemini-companion-shell-test-steps "1" "2"))
-    (should-not (gemini-companion-shell-test-steps "3" "3"))))
+    (should-not (gemini-companion-shell-test-steps "2" "3" '(0 1 2 2)))
+    (should-not (gemini-companion-shell-test-steps "1" "2" '(0 0 1 2)))
+    (should-not (gemini-companion-shell-test-steps "3" "3" '(0 2 2 2)))
+    ;; Who has written it at once with a save is not known.
+    (should (eq 'unknown (gemini-companion-shell-test-steps "0" "3" '(0 1 2 2))))
+    (should (eq 'unknown (gemini-companion-shell-test-steps "1" "4" '(0 0 1 2))))))
 
-(ert-deftest gemini-companion-shell-saves-are-forgotten-when-no-tool-runs ()
+(ert-deftest gemini-companion-shell-only-saves-of-the-interval-count ()
   (gemini-companion-shell-test-with-file "1"
     (gemini-companion-shell-test-save "2")
-    (gemini-companion-shell-called nil)
+    (gemini-companion-shell-test-write "1")
+    ;; An old save is no text before, though it leads to the text now.
+    (should (equal '(("1" . "2")) (gemini-companion-shell-test-steps "1" "2" '(1 1 1 1))))
     (gemini-companion-shell-test-save "3")
+    (should (= 2 (gemini-companion-shell-saved 1)))
+    (should (equal '("3") (mapcar #'gemini-companion-shell--write-after
+                                  gemini-companion-shell--writes)))
+    ;; The end of all tools may precede a report.
+    (gemini-companion-shell-called nil)
+    (should-not (gemini-companion-shell-test-steps "1" "3" '(1 1 2 2)))
+    (gemini-companion-shell-test-save "4")
+    (should (= 2 (gemini-companion-shell-saved 1)))))
+
+(ert-deftest gemini-companion-shell-save-that-fails-is-none ()
+  (gemini-companion-shell-test-with-file "1"
+    (let ((write-contents-functions (list (lambda () (error "Disk full")))))
+      (should-error (gemini-companion-shell-test-save "2")))
+    (gemini-companion-shell-test-write "3")
     (should (equal '(("1" . "3")) (gemini-companion-shell-test-steps "1" "3")))))
+
+(ert-deftest gemini-companion-shell-save-of-an-unknown-text-is-said ()
+  (gemini-companion-shell-test-with-file "1"
+    (gemini-companion-shell-called nil)
+    (add-hook 'before-save-hook (lambda () (gemini-companion-shell-called t)) 100 t)
+    (gemini-companion-shell-test-save "2")
+    (should (eq 'unknown (gemini-companion-shell-test-steps "1" "2")))))
+
+(ert-deftest gemini-companion-shell-text-of-an-edit-that-comes-back-is-written ()
+  (gemini-companion-test-with-edits '(("a" "cli\n"))
+    (let ((file (expand-file-name "a")))
+      (gemini-companion-attribution-record session file "1\n" "cli\n")
+      ;; The user changes it, and a command takes that back.
+      (gemini-companion-shell-test-wrote
+       session (list (gemini-companion-shell-test-change "a" "user\n" "cli\n")))
+      (should (equal '(("a") ("a" . "make")) (gemini-companion-shell-test-edits)))
+      (should (equal "user\n" (gemini-companion-edit-bytes-before
+                               (car (gemini-companion-edits-of-file file))))))))
+
+(ert-deftest gemini-companion-shell-server-learns-that-a-cli-is-ready ()
+  (gemini-companion-test-with-edits nil
+    (let ((calls nil))
+      (cl-letf (((symbol-function #'gemini-companion-server-call)
+                 (lambda (&rest call) (push call calls))))
+        (gemini-companion-shell--follow-state session 'ready)
+        (should-not calls)
+        (gemini-companion-shell-called t)
+        (unwind-protect
+            (progn
+              (gemini-companion-shell--follow-state session 'working)
+              (should-not calls)
+              (gemini-companion-shell--follow-state session 'ready)
+              (should (equal `((cli-ready (,(gemini-companion-session-pid session))))
+                             calls)))
+          (gemini-companion-shell-called nil))))))
 
 (ert-deftest gemini-companion-shell-file-that-emacs-deletes-is-no-step ()
   (gemini-companion-shell-test-with-file "1"
@@ -112,7 +172,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
     (gemini-companion-shell-wrote
      session
      `(,@facts :root ,default-directory :command "make" :problem ""
-               :count ,(length changes) :by_git 0 :unseen 0)
+               :count ,(length changes) :by_git 0 :unseen 0 :saved (0 0 0 0))
      (vconcat changes)
      (lambda (_) (setq done t)))
     (gemini-companion-test-eventually done)))
@@ -211,6 +271,31 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
                      ("1 file, modes of 2 files, 1 link, 1 large file" . "make"))
                    (gemini-companion-shell-test-edits)))))
 
+(ert-deftest gemini-companion-shell-files-with-an-unknown-past-are-only-named ()
+  (gemini-companion-test-with-edits '(("b.txt" "mine") ("x" "mine"))
+    (gemini-companion-shell-test-wrote
+     session nil
+     :moved '("b.txt") :moved_count 1 :unknown '("x" "y") :unknown_count 3
+     :gone '(".env") :gone_count 1)
+    (should (equal '(("1 file moved here, 3 files not looked at before, 1 removed, \
+not kept" . "make"))
+                   (gemini-companion-shell-test-edits)))
+    (let ((unmarked (gemini-companion-edit-unmarked (car (gemini-companion-edits)))))
+      (should (equal "    moved    b.txt
+    unknown  x
+    unknown  y
+    ...and 1 more of these
+    removed  .env
+"
+                     (gemini-companion-unmarked-text unmarked))))
+    (let ((unmarked (gemini-companion-edit-unmarked (car (gemini-companion-edits)))))
+      (should (equal '(0 ("1 removed file was not kept"
+                          "3 files not looked at before stay"
+                          "1 file that was moved here stays"))
+                     (gemini-companion-unmarked-set-undone unmarked t))))
+    (should (file-exists-p "b.txt"))
+    (should (file-exists-p "x"))))
+
 (ert-deftest gemini-companion-shell-names-are-those-of-files-in-the-project ()
   (gemini-companion-test-with-edits '(("~/f" "2\n") ("$HOME" "2\n") ("~/g" "\0"))
     (gemini-companion-shell-test-wrote
@@ -257,7 +342,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
     (should (equal "300 files written, too many to record" (said :count 300)))
     (should (equal "20 files changed by git to another commit" (said :by_git 20)))
     (should (equal "7 files not recorded, as Emacs was busy" (said :unseen 7))))
-  (should (equal "not recorded, as saved or committed meanwhile: a.png"
+  (should (equal "not recorded, as you have written it at once, or its text is lost: a.png"
                  (gemini-companion-shell--unrecorded
                   '(:problem "" :count 1 :by_git 0 :unseen 0) 1 '("a.png")))))
 
