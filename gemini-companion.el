@@ -127,6 +127,9 @@
     "Go to the next review or question." t)
   (autoload 'gemini-companion-forget "gemini-companion-saved"
     "Delete what is saved of this project for the next Emacs." t)
+  ;; An undo list that was read from a file may call it.
+  (autoload 'gemini-companion-step-turn "gemini-companion-step"
+    "Record that Emacs has taken back a step, or has redone it.")
   (autoload 'gemini-companion-status "gemini-companion-status"
     "Show the state of the connections to the CLIs, and problems." t)
   (autoload 'gemini-companion-turn-page "gemini-companion-overview"

@@ -119,6 +119,13 @@ It is called with the record.  Lines of these hunks are not forgotten.")
   "Edits whose writes are not recorded, as their texts could not be compared.
 The first one was written first.")
 
+(defvar gemini-companion-changes--undo-names
+  (make-hash-table :test 'eq :weakness 'key)
+  "Table from symbols in undo lists to what they name.
+Undo-fu-session, undo-tree and others print these lists to files: a record there
+would be printed with all its texts.  A symbol is uninterned, so that it is
+unknown once it was printed and read.")
+
 (defvar gemini-companion-changes-functions nil
   "Functions called with a record once it, or the text of its file, has changed.
 If the record has no changes, it may have been dropped.  The other argument is
@@ -406,6 +413,18 @@ the text is not the one that was written, record an error, and begin again."
                               (gemini-companion-changes--write-hunks write)))
                   (gemini-companion-changes-file-writes record))))
 
+(defun gemini-companion-changes-undo-name (record hunks kind)
+  "Return a symbol for an undo list that names HUNKS of RECORD and KIND.
+See `gemini-companion-changes--undo-names'."
+  (let ((name (make-symbol "gemini-companion-decision")))
+    (puthash name (list record hunks kind) gemini-companion-changes--undo-names)
+    name))
+
+(defun gemini-companion-changes-of-undo (name)
+  "Return what NAME in an undo list names, a list (RECORD HUNKS KIND), or nil.
+It is unknown if the undo list was read from a file."
+  (gethash name gemini-companion-changes--undo-names))
+
 (defun gemini-companion-changes--hunks-to-remember (record)
   "Return the hunks of RECORD whose lines must not be forgotten.
 An undo history names them, that of the buffer of its file or of decisions; or
@@ -418,7 +437,9 @@ they are of the last writes, whose texts the undo of Emacs may bring back."
                ((listp entries)))
      (seq-mapcat (lambda (entry)
                    (pcase entry
-                     (`(apply ,_ ,(pred (eq record)) ,hunks . ,_) hunks)))
+                     (`(apply ,_ ,name . ,_)
+                      (pcase (gemini-companion-changes-of-undo name)
+                        (`(,(pred (eq record)) ,hunks . ,_) hunks)))))
                  entries))
    (funcall gemini-companion-changes-history-function record)))
 

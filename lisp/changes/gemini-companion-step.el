@@ -665,32 +665,42 @@ it has not written the file."
       (while (and buffer-undo-list (null (car buffer-undo-list)))
         (pop buffer-undo-list)))
     (let ((written (and before after)))
-      (push (list 'apply #'gemini-companion-step--turn
-                  (gemini-companion-step-record step)
-                  (gemini-companion-step-hunks step)
-                  (gemini-companion-step-kind step)
+      (push (list 'apply #'gemini-companion-step-turn
+                  (gemini-companion-changes-undo-name
+                   (gemini-companion-step-record step)
+                   (gemini-companion-step-hunks step)
+                   (gemini-companion-step-kind step))
                   (not (gemini-companion-step-on step))
                   (and written (secure-hash 'sha1 after))
                   (and written (secure-hash 'sha1 before)))
             buffer-undo-list))))
 
-(defun gemini-companion-step--turn (record hunks kind on from to)
+(defun gemini-companion-step-turn (name on from to)
   "Record that Emacs has taken back a step, or has redone it.
-HUNKS of RECORD are what KIND says if ON is non-nil.  FROM and TO are hashes of
-the bytes that the file must have before that and gets by it, or nil.  The undo
-of Emacs calls this: the file is written after the command."
-  ;; The text comes next.  If some of it was hidden, Emacs would stop there.
-  (widen)
-  (push (list 'apply #'gemini-companion-step--turn record hunks kind (not on) to from)
-        buffer-undo-list)
-  (if (eq kind 'kept)
-      (progn (gemini-companion-changes-flag-kept record hunks on)
-             (gemini-companion-changes-update record))
-    (gemini-companion-changes-flag-undone record hunks on))
-  (funcall gemini-companion-step-turned-function hunks kind on)
-  (when from
-    (push (list (current-buffer) from to) gemini-companion-step--turned)
-    (add-hook 'post-command-hook #'gemini-companion-step--write-turned)))
+NAME names hunks of a record and a kind, see `gemini-companion-changes-of-undo':
+the hunks are of that kind if ON is non-nil.  FROM and TO are hashes of the
+bytes that the file must have before that and gets by it, or nil.  The undo of
+Emacs calls this: the file is written after the command.
+
+If NAME is unknown, as the undo list was read from a file, only report that."
+  (pcase (gemini-companion-changes-of-undo name)
+    ('nil
+     ;; After the message of the command.
+     (run-at-time 0 nil #'gemini-companion-idle-announce
+                  "Keep or undo here is no longer known; only text was undone"))
+    (`(,record ,hunks ,kind)
+     ;; The text comes next.  If some of it was hidden, Emacs would stop there.
+     (widen)
+     (push (list 'apply #'gemini-companion-step-turn name (not on) to from)
+           buffer-undo-list)
+     (if (eq kind 'kept)
+         (progn (gemini-companion-changes-flag-kept record hunks on)
+                (gemini-companion-changes-update record))
+       (gemini-companion-changes-flag-undone record hunks on))
+     (funcall gemini-companion-step-turned-function hunks kind on)
+     (when from
+       (push (list (current-buffer) from to) gemini-companion-step--turned)
+       (add-hook 'post-command-hook #'gemini-companion-step--write-turned)))))
 
 (defun gemini-companion-step--write-turned ()
   "Write the files of the buffers in which Emacs has undone or redone a step.

@@ -7,6 +7,7 @@
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-decision)
 (require 'gemini-companion-step)
+(require 'gemini-companion-undo)
 
 (defmacro gemini-companion-step-test-with (files &rest body)
   "Run BODY in a directory with FILES, whose changes are recorded."
@@ -151,6 +152,64 @@ answer that first; undo the rest? ")
 answer; answer that first; do that? ")
                            asked))
             (should (equal '("1\n" "one\n" "one\n") (funcall texts)))))))))
+
+;; Packages print undo lists to files, such as undo-fu-session and undo-tree.
+(ert-deftest gemini-companion-step-undo-list-has-no-record-and-is-read-back ()
+  (gemini-companion-step-test-with '(("a" "1\n"))
+    (gemini-companion-state-report session 'prompt "Secret prompt")
+    (find-file "a")
+    (buffer-enable-undo)
+    (dotimes (n 40)
+      (gemini-companion-test-writes
+       "a" (format "%s%d of the CLI\n" (buffer-string) n) session)
+      (let ((record (gemini-companion-changes-here)))
+        (funcall (if (= 0 (mod n 2))
+                     #'gemini-companion-step-keep-changes
+                   #'gemini-companion-undo-in-file)
+                 record (gemini-companion-changes-update record))))
+    (let* ((ours (seq-filter (lambda (entry)
+                               (eq 'gemini-companion-step-turn (car (cdr-safe entry))))
+                             buffer-undo-list))
+           ;; Emacs puts markers there, which cannot be read.
+           (printed (string-replace "#<marker" "" (prin1-to-string buffer-undo-list)))
+           (entries (car (read-from-string (prin1-to-string ours)))))
+      (should (length= ours 40))
+      (should-not (string-match-p "#s(\\|#<\\|Secret prompt" printed))
+      (dolist (entry ours)
+        (let ((text (prin1-to-string entry)))
+          (should-not (string-search "of the CLI" text))
+          (should (< (length text) 200))))
+      ;; The file is visited again, and its undo list comes from such a package.
+      (setq buffer-undo-list (seq-mapcat (lambda (entry) (list nil entry)) entries)
+            pending-undo-list nil)
+      (let ((text (gemini-companion-test-file-text "a"))
+            (messages (ert-with-message-capture messages
+                        (let ((inhibit-message nil)
+                              (last-command nil))
+                          (dotimes (_ 8)
+                            (undo)
+                            (setq last-command 'undo)
+                            (run-hooks 'post-command-hook))
+                          (gemini-companion-test-run-timers))
+                        messages)))
+        (should (string-match-p "is no longer known" messages))
+        (should (equal text (gemini-companion-test-file-text "a"))))
+      (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-step-undo-list-keeps-what-it-names ()
+  (gemini-companion-step-test-with '(("a" "1\n"))
+    (find-file "a")
+    (buffer-enable-undo)
+    (gemini-companion-test-writes "a" "one\n" session)
+    (let ((record (gemini-companion-changes-here)))
+      (gemini-companion-step-keep-changes record
+                                          (gemini-companion-changes-update record)))
+    (gemini-companion-part-stop 'decision)
+    (garbage-collect)
+    (should-not (gemini-companion-test-left))
+    (let ((last-command nil))
+      (undo))
+    (should (eql 1 (gemini-companion-test-left)))))
 
 (provide 'gemini-companion-step-test)
 ;;; gemini-companion-step-test.el ends here
