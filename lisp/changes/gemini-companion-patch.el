@@ -122,7 +122,10 @@ Of several edits, return only those that are open or were written."
                               (gemini-companion-session-same-p
                                session (gemini-companion-edit-session edit)))
                             (gemini-companion-edits)))
-         (turn (gemini-companion-edit-turn (car (last edits)))))
+         (turn (if edits
+                   (gemini-companion-edit-turn (car (last edits)))
+                 (user-error "%s has edited no file"
+                             (gemini-companion-session-name session)))))
     (gemini-companion-patch--done
      (seq-filter (lambda (edit) (eq turn (gemini-companion-edit-turn edit)))
                  edits))))

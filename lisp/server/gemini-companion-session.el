@@ -210,22 +210,29 @@ CLIs that reconnect by themselves are omitted."
       (concat (string-join phrases ", ") " " condition))))
 
 (defun gemini-companion-session-read (sessions)
-  "Read one of SESSIONS, or return it if it is the only one.
-The default is the first one in a terminal of this Emacs.  Signal a
-`user-error' if SESSIONS is nil."
-  (if (null (cdr sessions))
-      (or (car sessions)
-          (user-error "No CLI is connected; %s starts one, and %s shows how a \
-running one connects"
-                      (substitute-command-keys "\\[gemini-companion-run]")
-                      (substitute-command-keys "\\[gemini-companion-status]")))
+  "Return the CLI whose terminal is current, or read one of SESSIONS.
+If there is only one of them, return it.  The default is the first one in a
+terminal of this Emacs.  Signal a `user-error' if SESSIONS is nil, or if the
+CLI whose terminal is current is not connected."
+  (cond
+   ((gemini-companion-session-of-terminal (current-buffer)))
+   ;; Another CLI is not the one that the user means.
+   ((gemini-companion-session--unconnected-terminal-p)
+    (user-error "The CLI in this terminal is not connected; %s shows why"
+                (substitute-command-keys "\\[gemini-companion-status]")))
+   ((cdr sessions)
     (gemini-companion-choice-read
      "CLI" (mapcar (lambda (session)
                      (cons (gemini-companion-session-name session) session))
                    (seq-sort-by #'gemini-companion-session-terminal
                                 (lambda (a b) (and a (not b)))
                                 sessions))
-     'gemini-companion-session #'gemini-companion-session--annotation)))
+     'gemini-companion-session #'gemini-companion-session--annotation))
+   ((car sessions))
+   (t (user-error "No CLI is connected; %s starts one, and %s shows how a \
+running one connects"
+                  (substitute-command-keys "\\[gemini-companion-run]")
+                  (substitute-command-keys "\\[gemini-companion-status]")))))
 
 (defun gemini-companion-session--annotation (session)
   "Return the activity and the directory of SESSION, if known, as a text."
@@ -266,6 +273,18 @@ terminals of that host, or several CLIs on it."
                       (apply-partially #'gemini-companion-session--ancestor pid))))
         ;; After the CLI has exited, a shell may have the terminal.
         (and (buffer-live-p buffer) (eql 0 (signal-process pid 0)) buffer)))))
+
+(defun gemini-companion-session-of-terminal (buffer)
+  "Return the session of the CLI whose terminal is BUFFER, or nil."
+  (cl-find buffer (gemini-companion-sessions)
+           :key #'gemini-companion-session-terminal))
+
+(defun gemini-companion-session--unconnected-terminal-p ()
+  "Return non-nil if a CLI without a session runs in the current buffer.
+Of a remote terminal, it may be unknown which session it has."
+  (when-let* (((not gemini-companion-session-remote-directory))
+              (process (get-buffer-process (current-buffer))))
+    (process-get process 'gemini-companion-started)))
 
 (defun gemini-companion-session--remote-terminal (remote)
   "Return the only terminal buffer of the host REMOTE, or nil.

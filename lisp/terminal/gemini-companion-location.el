@@ -111,8 +111,7 @@ host."
 
 (defun gemini-companion-location--directory ()
   "Return the directory of the CLI in the current buffer, a name for Emacs."
-  (let* ((session (cl-find (current-buffer) (gemini-companion-sessions)
-                           :key #'gemini-companion-session-terminal))
+  (let* ((session (gemini-companion-session-of-terminal (current-buffer)))
          (directory (and session (gemini-companion-session-directory session))))
     (file-name-as-directory
      (if directory

@@ -431,9 +431,7 @@ report before it has set its first title."
          (client (if cli
                      (gemini-companion-terminal-cli-client cli)
                    ;; The user has started the CLI in a shell.
-                   (when-let* ((session
-                                (cl-find buffer (gemini-companion-sessions)
-                                         :key #'gemini-companion-session-terminal)))
+                   (when-let* ((session (gemini-companion-session-of-terminal buffer)))
                      (gemini-companion-session-client session)))))
     (gemini-companion-state-set-title process title)
     (when (and displayed

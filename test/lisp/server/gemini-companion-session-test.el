@@ -118,6 +118,79 @@
   (dolist (facts '((:client "pi") (:id 7) (:id "1" :pid "7") (:id "1" :directory t)))
     (should-error (gemini-companion-session-from-facts facts))))
 
+(defmacro gemini-companion-session-test-in-terminals (&rest body)
+  "Evaluate BODY in the terminal of Gemini CLI; another is that of Qwen Code.
+There are also two terminals of CLIs that are not connected, OTHER of this host,
+and FAR."
+  (declare (indent 0) (debug t))
+  `(let* ((buffers (mapcar #'generate-new-buffer '("qwen" "gemini" "other" "far")))
+          (sessions nil)
+          (terminals (cl-mapcar #'cons '("qwen" "gemini") buffers)))
+     (unwind-protect
+         (cl-letf (((symbol-function 'gemini-companion-session-terminal)
+                    (lambda (session)
+                      (cdr (assoc (gemini-companion-session-client session)
+                                  terminals)))))
+           (gemini-companion-test-set-sessions
+            (mapcar (lambda (client)
+                      (gemini-companion-session-make
+                       :id client :client client :directory "/x/web/"))
+                    '("qwen" "gemini")))
+           (setq sessions (gemini-companion-sessions))
+           (pcase-let ((`(,_ ,here ,other ,far) buffers))
+             (dolist (buffer (list other far))
+               (let ((process (start-process "cli" buffer "cat")))
+                 (set-process-query-on-exit-flag process nil)
+                 (process-put process 'gemini-companion-started 1.0)))
+             (with-current-buffer far
+               (setq gemini-companion-session-remote-directory "/ssh:far:/"))
+             (with-current-buffer here
+               ,@body)))
+       (gemini-companion-test-set-sessions nil)
+       (mapc #'kill-buffer buffers))))
+
+;; "RET" accepted the edits of the other one.
+(ert-deftest gemini-companion-session-of-the-terminal-is-taken-without-a-question ()
+  (gemini-companion-session-test-in-terminals
+    (cl-letf (((symbol-function 'gemini-companion-choice-read)
+               (lambda (&rest _) (error "Asked"))))
+      (should (eq (nth 1 sessions) (gemini-companion-session-read sessions)))
+      ;; It has nothing of what the command is about; another one has.
+      (should (eq (nth 1 sessions)
+                  (gemini-companion-session-read (list (car sessions)))))
+      (with-current-buffer other
+        (should (string-search "in this terminal is not connected"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-session-read sessions)))))
+      (with-temp-buffer
+        (should-error (gemini-companion-session-read sessions))))
+    ;; Which of the CLIs on a host this is may be unknown.
+    (with-current-buffer far
+      (cl-letf (((symbol-function 'gemini-companion-choice-read)
+                 (lambda (&rest _) 'asked)))
+        (should (eq 'asked (gemini-companion-session-read sessions)))))))
+
+(ert-deftest gemini-companion-session-of-the-terminal-is-that-of-each-command ()
+  (require 'gemini-companion-auto)
+  (require 'gemini-companion-comment-send)
+  (require 'gemini-companion-patch)
+  (gemini-companion-session-test-in-terminals
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'gemini-companion-choice-read)
+                 (lambda (&rest _) (error "Asked")))
+                ((symbol-function 'gemini-companion-edits) (lambda () '(edit)))
+                ((symbol-function 'gemini-companion-edit-session)
+                 (lambda (_) (car sessions)))
+                ((symbol-function 'y-or-n-p)
+                 (lambda (prompt) (push prompt asked) nil)))
+        (should-error (call-interactively #'gemini-companion-auto-accept)
+                      :type 'user-error)
+        (should (string-search "Gemini CLI" (car asked)))
+        (should (eq (nth 1 sessions) (gemini-companion-comment-send--session)))
+        (should (string-search "Gemini CLI (web) has edited no file"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-patch--edits-of-turn))))))))
+
 (ert-deftest gemini-companion-session-that-exits-meanwhile-has-no-terminal ()
   (with-temp-buffer
     (let* ((buffer (current-buffer))
