@@ -65,6 +65,11 @@ Other hooks of a revert would call Tramp.")
 (defvar-local gemini-companion-revert--reported nil
   "The stamp of the file for which this buffer was reported to be stale.")
 
+(defvar-local gemini-companion-revert--stamp nil
+  "The stamp of the file that this buffer was last reverted to, or nil.
+A file that is replaced in the same tick of the clock differs by its size or
+its inode only.")
+
 (defvar-local gemini-companion-revert--ancestor nil
   "Common ancestor of this buffer and its file, (TIME . TEXT), or nil.
 It is valid while TIME is the modification time at which the file was visited
@@ -174,7 +179,11 @@ the next command has not begun yet."
   (let ((file (gemini-companion-names-file)))
     (if (equal file buffer-file-name)
         (let ((file-name-handler-alist nil))
-          (verify-visited-file-modtime))
+          (and (verify-visited-file-modtime)
+               (or (not (equal (car gemini-companion-revert--stamp)
+                               (visited-file-modtime)))
+                   (equal gemini-companion-revert--stamp
+                          (gemini-companion-watch-stamp file)))))
       ;; Tramp would ask the remote host; it sets times in seconds only.
       (let ((written (car (gemini-companion-watch-stamp file))))
         (or (null written)
@@ -220,11 +229,11 @@ See `gemini-companion-revert-now' for KEYS."
                 ((not (or (gemini-companion-text-unreadable-reason file)
                           (gemini-companion-revert--current-p)))))
       (if (gemini-companion-revert--plain-p file)
-          (gemini-companion-revert--plain file (car stamp) keys)
+          (gemini-companion-revert--plain file stamp keys)
         (gemini-companion-revert--report-stale file stamp)))))
 
-(defun gemini-companion-revert--plain (file time keys)
-  "Revert the current buffer, of FILE, which was written at TIME.
+(defun gemini-companion-revert--plain (file stamp keys)
+  "Revert the current buffer, of FILE, which has STAMP.
 If the buffer has unsaved text, report how to merge it instead.  For KEYS, see
 `gemini-companion-revert-now'."
   (let ((content (gemini-companion-revert--read)))
@@ -237,7 +246,8 @@ If the buffer has unsaved text, report how to merge it instead.  For KEYS, see
                   (if (gemini-companion-revert--mergeable-p)
                       "\\[gemini-companion-merge] merges them"
                     "\\[ediff-current-file] compares them")))
-      (let ((lines (gemini-companion-revert--revert content time)))
+      (setq gemini-companion-revert--stamp stamp)
+      (let ((lines (gemini-companion-revert--revert content (car stamp))))
         (gemini-companion-revert--highlight lines)
         (when (and keys lines)
           (gemini-companion-revert--go-to (caar lines) keys))))))

@@ -52,6 +52,17 @@
           (should (equal 1000 (floor (float-time (visited-file-modtime))))))
         (setq buffer-file-name nil)))))
 
+;; The clock of a file system ticks a few hundred times a second.
+(ert-deftest gemini-companion-revert-follows-a-file-that-is-replaced-in-one-tick ()
+  (gemini-companion-revert-test-with "one\n"
+    (dolist (text '("two\n" "three\n" "four!\n"))
+      (gemini-companion-test-write "b" text)
+      (set-file-times "b" 1000)
+      (rename-file "b" file t)
+      (gemini-companion-revert-now file)
+      (should (equal text (buffer-string)))
+      (should-not (buffer-modified-p)))))
+
 (ert-deftest gemini-companion-revert-hooks-have-the-variables-of-the-command ()
   ;; Emacs 31 has another name for the first one.
   (pcase-dolist (`(,text . ,name) '(("1\n" . revert-buffer-in-progress-p)
