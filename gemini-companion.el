@@ -32,7 +32,8 @@
 ;;   ~/.copilot/ and ~/.pi/agent/.  They are deleted when the mode is turned off or
 ;;   Emacs exits.
 ;; - What you have not reviewed is saved for the next Emacs: texts of files, in
-;;   ~/.emacs.d/gemini-companion/changes/, which only you can read.
+;;   ~/.emacs.d/gemini-companion/changes/, which only you can read.  While a file is
+;;   written in place, its text before is in backups/ there.
 ;; - The programs diff and diff3 compare texts.  Other programs are run only after one
 ;;   of the following commands.
 ;; - M-x gemini-companion-run starts a CLI.

@@ -460,6 +460,25 @@ has the packages")
 
 ;;;; Life
 
+(cl-defmethod gemini-companion-part-start ((_part (eql 'install)))
+  "Tell the user which files a killed Emacs may have left incomplete."
+  (setq gemini-companion-text-backups
+        (expand-file-name "backups/" gemini-companion-install-directory))
+  (pcase-dolist (`(,file ,copy) (gemini-companion-text-found-backups))
+    (message "%s may be incomplete, as Emacs was killed while it wrote the file; \
+its text before is in %s"
+             (abbreviate-file-name file) (abbreviate-file-name copy))))
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'install)) _directory)
+  "Return findings about files that a killed Emacs may have left incomplete."
+  (mapcar (pcase-lambda (`(,file ,copy))
+            `("Backups" note
+              ,(format "%s may be incomplete, as Emacs was killed while it wrote it"
+                       (abbreviate-file-name file))
+              ,(format "Its text before is in %s; delete that once the file is right."
+                       (abbreviate-file-name copy))))
+          (gemini-companion-text-found-backups)))
+
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'install)))
   "Cancel the installation in progress, if any, and delete its environment."
   (when-let* ((job gemini-companion-install--job))

@@ -411,8 +411,7 @@ Create its directory if necessary."
   "Make FILE, which must not exist, with TEXT as UTF-8 and MODES.
 If that fails, signal a `file-error'; nothing is left of it then."
   (let* ((file-name-handler-alist nil)
-         (draft (make-temp-file (expand-file-name ".gemini-companion-"
-                                                  (file-name-directory file)))))
+         (draft (gemini-companion-text--make-draft file)))
     (unwind-protect
         (progn
           (gemini-companion-text-write draft text)
@@ -451,31 +450,170 @@ nothing, of which Emacs says only that the file exists."
 
 (defun gemini-companion-text-rewrite (file old text)
   "Write TEXT as UTF-8 to FILE, a file of the user with the bytes OLD.
-TEXT may be a unibyte string.  The file is written in place: it keeps its
-hard links, its owner and its modes.  If its bytes differ from OLD, signal
+TEXT may be a unibyte string.  If Emacs is killed meanwhile, FILE has its old or
+its new text: a draft beside FILE gets its name.  Where FILE would not keep all
+of its attributes, it is written in place, and OLD is saved before; see
+`gemini-companion-text-backups'.  If its bytes differ from OLD, signal
 `gemini-companion-text-changed' and write nothing.  If writing fails, for
-example since the disk is full, write OLD again, and signal the error."
-  (let ((inhibit-quit t))
+example since the disk is full, FILE has OLD, and the error is signaled."
+  (let* ((inhibit-quit t)
+         (file-name-handler-alist nil)
+         (file (or (gemini-companion-text-true-name file) file)))
     (gemini-companion-text-check-bytes file old)
+    (or (gemini-companion-text--replace file old text)
+        (gemini-companion-text--overwrite file old text))))
+
+(defun gemini-companion-text--replace (file old text)
+  "Replace FILE, which has the bytes OLD, by a draft with TEXT.
+Return nil, and change nothing, if the draft cannot have all that FILE has."
+  (when-let* ((attributes (file-attributes file))
+              ((eql 1 (file-attribute-link-number attributes)))
+              ((file-writable-p file))
+              (draft (ignore-error file-error
+                       (gemini-companion-text--make-draft file))))
+    (unwind-protect
+        (progn
+          (gemini-companion-text-write draft text)
+          (when (gemini-companion-text--copy-attributes file draft)
+            ;; The clock of the file system ticks a few hundred times a second, and
+            ;; with an equal time, a buffer of FILE would count as current.
+            (unless (time-less-p (file-attribute-modification-time attributes)
+                                 (file-attribute-modification-time
+                                  (file-attributes draft)))
+              (set-file-times draft))
+            (gemini-companion-text-check-bytes file old)
+            (ignore-error file-error
+              (rename-file draft file t)
+              (setq draft nil)
+              t)))
+      (when draft
+        (delete-file draft)))))
+
+(defun gemini-companion-text--copy-attributes (file draft)
+  "Give DRAFT the owner and all attributes of FILE; return nil if some differ.
+Emacs does not see extended attributes, but GNU cp copies them, or fails."
+  (let ((context (seq-some #'identity (file-selinux-context file)))
+        (default-directory "/"))
+    (and (eql 0 (ignore-errors
+                  (call-process "cp" nil nil nil "--attributes-only"
+                                (concat "--preserve=mode,ownership,xattr"
+                                        (and context ",context"))
+                                "--" file draft)))
+         (equal (file-extended-attributes file) (file-extended-attributes draft))
+         (let ((a (file-attributes file))
+               (b (file-attributes draft)))
+           (seq-every-p (lambda (get) (equal (funcall get a) (funcall get b)))
+                        '(file-attribute-modes file-attribute-user-id
+                          file-attribute-group-id))))))
+
+(defun gemini-companion-text--overwrite (file old text)
+  "Write TEXT to FILE, which has the bytes OLD, in place.
+It keeps its hard links.  For errors, see `gemini-companion-text-rewrite'."
+  (let ((backup (gemini-companion-text--back-up file old text)))
     (condition-case err
         (gemini-companion-text-write file text)
       (error
        ;; A file that could not be opened for writing still has these bytes.
        (unless (equal old (ignore-errors (gemini-companion-text-bytes file)))
-         (gemini-companion-text--put-back file old))
-       (signal (car err) (cdr err))))))
+         (condition-case nil
+             (gemini-companion-text-write file old)
+           (file-error
+            (signal 'file-error
+                    (list "File was truncated; its text is saved in" backup)))))
+       (gemini-companion-text--delete-backup backup)
+       (signal (car err) (cdr err))))
+    (gemini-companion-text--delete-backup backup)))
 
-(defun gemini-companion-text--put-back (file bytes)
-  "Write BYTES to FILE, which was partly overwritten.
-If there is no space left on the disk, write BYTES to a temporary file, and
-signal a `file-error' with its name."
-  (condition-case nil
-      (gemini-companion-text-write file bytes)
-    (file-error
-     (let ((copy (make-temp-file
-                  (concat (file-name-nondirectory file) "-"))))
-       (gemini-companion-text-write copy bytes)
-       (signal 'file-error (list "File was truncated; its text is saved in" copy))))))
+;;;; Drafts and backups
+
+(defconst gemini-companion-text-draft ".gemini-companion-"
+  "How the name of a draft begins, which is beside a file and gets its name.
+A file of a project never has such a name, so snapshots omit drafts by it.")
+
+(defvar gemini-companion-text--swept nil
+  "Directories in which this Emacs has looked for drafts of a killed Emacs.")
+
+(defvar gemini-companion-text-backups
+  (locate-user-emacs-file "gemini-companion/backups/")
+  "Directory of the bytes that files have while they are written in place.
+For each such file, it has a directory with a file of that name, and beside it a
+list (FILE PID HASH HASH), with the hashes of the old and the new bytes.")
+
+(defun gemini-companion-text--make-draft (file)
+  "Make an empty draft beside FILE that only the user can read; return its name.
+The first time, delete the drafts of Emacsen that were killed."
+  (let* ((directory (file-name-directory (expand-file-name file)))
+         (prefix (concat directory gemini-companion-text-draft)))
+    (unless (member directory gemini-companion-text--swept)
+      (push directory gemini-companion-text--swept)
+      (dolist (name (file-name-all-completions gemini-companion-text-draft directory))
+        (when-let* ((pid (gemini-companion-text--dead-pid
+                          (substring name (length gemini-companion-text-draft)))))
+          (ignore-errors (delete-file (concat directory name))))))
+    (make-temp-file (format "%s%d-" prefix (emacs-pid)))))
+
+(defun gemini-companion-text--dead-pid (name)
+  "Return the number with a hyphen at the beginning of NAME if no process has it."
+  (when (string-match "\\`\\([0-9]+\\)-" name)
+    (let ((pid (string-to-number (match-string 1 name))))
+      (unless (process-attributes pid)
+        pid))))
+
+(defun gemini-companion-text--copy-in (directory file)
+  "Return the name of the backup of FILE in DIRECTORY."
+  (concat (file-name-as-directory directory) (file-name-nondirectory file)))
+
+(defun gemini-companion-text--back-up (file old new)
+  "Save OLD, the bytes of FILE, which gets the text NEW; return the copy."
+  (make-directory gemini-companion-text-backups t)
+  (let* ((directory (make-temp-file
+                     (format "%s%d-" (file-name-as-directory
+                                      gemini-companion-text-backups)
+                             (emacs-pid))
+                     'directory))
+         (copy (gemini-companion-text--copy-in directory file)))
+    (gemini-companion-text-write copy old)
+    ;; Once this file exists, the copy is whole.
+    (gemini-companion-text-write
+     (concat directory ".eld")
+     (prin1-to-string
+      (list file (emacs-pid) (secure-hash 'sha256 old)
+            (secure-hash 'sha256 (gemini-companion-text-utf-8 new)))))
+    copy))
+
+(defun gemini-companion-text--delete-backup (copy)
+  "Delete COPY, a backup, as its file is whole."
+  (let ((directory (directory-file-name (file-name-directory copy))))
+    (ignore-errors (delete-file (concat directory ".eld")))
+    (ignore-errors (delete-directory directory t))))
+
+(defun gemini-companion-text-found-backups ()
+  "Return the backups of files that an Emacs was writing when it was killed.
+The value is a list of (FILE COPY).  Delete the backups of files that have the
+old or the new text.  A backup stays until the user deletes it."
+  (let ((file-name-handler-alist nil)
+        (found nil))
+    (when (file-directory-p gemini-companion-text-backups)
+      (dolist (name (directory-files gemini-companion-text-backups t "\\`[0-9]+-"))
+        (let ((directory (string-remove-suffix ".eld" name)))
+          (when (gemini-companion-text--dead-pid (file-name-nondirectory directory))
+            (pcase (and (file-directory-p name)
+                        (ignore-errors
+                          (read (gemini-companion-text-read
+                                 (concat directory ".eld")))))
+              (`(,file ,_ . ,hashes)
+               (let ((copy (gemini-companion-text--copy-in directory file)))
+                 (if (or (not (file-exists-p copy))
+                         (member (ignore-error file-error
+                                   (secure-hash 'sha256
+                                                (gemini-companion-text-bytes file)))
+                                 hashes))
+                     (gemini-companion-text--delete-backup copy)
+                   (push (list file copy) found))))
+              ;; Emacs was killed before the file was written.
+              ('nil (when (file-directory-p name)
+                      (ignore-errors (delete-directory name t)))))))))
+    (nreverse found)))
 
 ;;;; Invisible characters
 

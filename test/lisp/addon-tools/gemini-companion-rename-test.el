@@ -289,13 +289,13 @@ Return the question, or nil if none is asked."
 (defmacro gemini-companion-rename-test-failing (fails &rest body)
   "Evaluate BODY, where writes fail if FAILS, given a file and a text, is true."
   (declare (indent 1) (debug t))
-  `(let ((write (symbol-function 'gemini-companion-text-write))
+  `(let ((write (symbol-function 'gemini-companion-text-rewrite))
          (fails ,fails))
-     (cl-letf (((symbol-function 'gemini-companion-text-write)
-                (lambda (file &optional text)
+     (cl-letf (((symbol-function 'gemini-companion-text-rewrite)
+                (lambda (file old text)
                   (if (funcall fails (file-name-nondirectory file) text)
                       (signal 'file-error '("No space left on device"))
-                    (funcall write file text)))))
+                    (funcall write file old text)))))
        ,@body)))
 
 ;; Either edit is undone with the other, or none is.
@@ -422,12 +422,12 @@ Return the question, or nil if none is asked."
   (dolist (moment '(answer write))
     (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
       (gemini-companion-rename-test-ask)
-      (let ((write (symbol-function 'gemini-companion-text-write))
+      (let ((write (symbol-function 'gemini-companion-text-rewrite))
             (change (lambda ()
                       (call-process "sh" nil nil nil "-c" "echo mine >b.py"))))
-        (cl-letf (((symbol-function 'gemini-companion-text-write)
-                   (lambda (file &optional text)
-                     (funcall write file text)
+        (cl-letf (((symbol-function 'gemini-companion-text-rewrite)
+                   (lambda (file old text)
+                     (funcall write file old text)
                      (when (and (eq moment 'write)
                                 (equal "a.py" (file-name-nondirectory file)))
                        (funcall change))))
@@ -593,13 +593,13 @@ Return the question, or nil if none is asked."
         (ert-skip "No file can be made read-only"))
       (lose nil)
       (unwind-protect
-          (cl-letf* ((write (symbol-function 'gemini-companion-text-write))
-                     ((symbol-function 'gemini-companion-text-write)
-                      (lambda (file &optional text)
+          (cl-letf* ((write (symbol-function 'gemini-companion-text-rewrite))
+                     ((symbol-function 'gemini-companion-text-rewrite)
+                      (lambda (file old text)
                         ;; All were checked before the first was written.
                         (when (equal "b.py" (file-name-nondirectory file))
                           (lose t))
-                        (funcall write file text))))
+                        (funcall write file old text))))
             (gemini-companion-rename-test-ask)
             (should (string-match-p
                      "Nothing was renamed: .*\\(?:denied\\|not permitted\\)"

@@ -350,14 +350,14 @@
            (undo (lambda (edits)
                    (gemini-companion-decision-with-all "undo of 2 edits"
                      (mapc #'gemini-companion-undo-edit edits))))
-           (write (symbol-function 'gemini-companion-text-write))
+           (write (symbol-function 'gemini-companion-text-rewrite))
            (full nil))
       (unwind-protect
-          (cl-letf (((symbol-function 'gemini-companion-text-write)
-                     (lambda (file &optional text)
+          (cl-letf (((symbol-function 'gemini-companion-text-rewrite)
+                     (lambda (file old text)
                        (when (and full (equal "b" (file-name-nondirectory file)))
                          (signal 'file-error '("No space left on device")))
-                       (funcall write file text))))
+                       (funcall write file old text))))
             (cl-flet ((fails (files function &rest arguments)
                         (setq full t)
                         (should (string-match-p
@@ -399,15 +399,15 @@
   (gemini-companion-test-with-changes '(("a" "A\n") ("b" "B\n"))
     (let* ((edits (list (gemini-companion-test-writes "a" "C\n" session)
                         (gemini-companion-test-writes "b" "D\n" session)))
-           (write (symbol-function 'gemini-companion-text-write))
+           (write (symbol-function 'gemini-companion-text-rewrite))
            (left 1))
       (unwind-protect
           (progn
-            (cl-letf (((symbol-function 'gemini-companion-text-write)
-                       (lambda (file &optional text)
+            (cl-letf (((symbol-function 'gemini-companion-text-rewrite)
+                       (lambda (file old text)
                          (when (< (cl-decf left) 0)
                            (signal 'file-error '("No space left on device")))
-                         (funcall write file text))))
+                         (funcall write file old text))))
               (should (string-search
                        "b cannot be written"
                        (gemini-companion-test-refusal

@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-install)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-text)
 (require 'gemini-companion-text-test-helper)
@@ -182,6 +183,124 @@
     (should-error (gemini-companion-text-rewrite "a" "\303\274\n" "new\n")
                   :type 'file-error)
     (should (equal "other\n" (gemini-companion-text-bytes "a")))))
+
+(defun gemini-companion-text-test-emacs (form)
+  "Start an Emacs that evaluates FORM, and return its process."
+  (let ((emacs (start-process
+                "rewrites" nil (expand-file-name invocation-name invocation-directory)
+                "-Q" "--batch" "-l" (locate-library "gemini-companion-text")
+                "--eval" (prin1-to-string
+                          `(progn
+                             (setq gemini-companion-text-backups
+                                   ,gemini-companion-text-backups)
+                             ,form)))))
+    (set-process-query-on-exit-flag emacs nil)
+    emacs))
+
+(defun gemini-companion-text-test-ended (emacs)
+  "Wait until EMACS, a process, has ended."
+  (should (gemini-companion-test-wait (lambda () (not (process-live-p emacs))))))
+
+(ert-deftest gemini-companion-text-rewritten-is-whole-when-emacs-is-killed ()
+  (gemini-companion-test-with-directory '(("a" "") ("c" ""))
+    (skip-unless (eql 0 (ignore-errors
+                          (call-process "cp" nil nil nil "--attributes-only"
+                                        "a" "c"))))
+    (let* ((file (expand-file-name "a"))
+           (began (expand-file-name "began"))
+           (gemini-companion-text-backups (expand-file-name "backups/")))
+      (dotimes (n 12)
+        (gemini-companion-text-write file (make-string 3000000 ?a))
+        (let ((emacs (gemini-companion-text-test-emacs
+                      `(let ((a (make-string 3000000 ?a))
+                             (b (make-string 3000000 ?b)))
+                         (write-region "" nil ,began)
+                         (while t
+                           (gemini-companion-text-rewrite ,file a b)
+                           (gemini-companion-text-rewrite ,file b a))))))
+          (should (gemini-companion-test-wait (lambda () (file-exists-p began))))
+          (sleep-for (* 0.011 n))
+          (signal-process emacs 'SIGKILL)
+          (gemini-companion-text-test-ended emacs)
+          (delete-file began))
+        ;; A failure would print the texts.
+        (should (member (secure-hash 'sha1 (gemini-companion-text-bytes file))
+                        (mapcar (lambda (letter)
+                                  (secure-hash 'sha1 (make-string 3000000 letter)))
+                                "ab"))))
+      ;; Drafts that the others have left are deleted.
+      (setq gemini-companion-text--swept nil)
+      (gemini-companion-text-rewrite file (gemini-companion-text-bytes file) "end")
+      (should-not (file-name-all-completions gemini-companion-text-draft
+                                             default-directory))
+      (should-not (gemini-companion-text-found-backups)))))
+
+(ert-deftest gemini-companion-text-written-in-place-is-found-after-a-kill ()
+  (gemini-companion-test-with-directory '(("a" "old\n"))
+    (let ((file (expand-file-name "a"))
+          (gemini-companion-text-backups (expand-file-name "backups/")))
+      ;; It would lose its other name.
+      (add-name-to-file file "b")
+      (pcase-dolist (`(,written . ,is-whole)
+                     '(("" . nil) ("ne" . nil) ("new\n" . t) (nil . t)))
+        (gemini-companion-text-write file "old\n")
+        (gemini-companion-text-test-ended
+         (gemini-companion-text-test-emacs
+          `(progn
+             (advice-add 'gemini-companion-text-write :before
+                         (lambda (file _)
+                           (when (equal file ,file)
+                             (when ,written
+                               (write-region ,written nil file))
+                             (signal-process (emacs-pid) 'SIGKILL))))
+             (gemini-companion-text-rewrite ,file "old\n" "new\n"))))
+        (should (equal (or written "old\n") (gemini-companion-text-read "b")))
+        (let ((found (gemini-companion-text-found-backups)))
+          (if is-whole
+              (should-not found)
+            (pcase-exhaustive found
+              (`((,(pred (equal file)) ,copy))
+               (should (equal "old\n" (gemini-companion-text-read copy)))
+               ;; It is found until the user deletes it.
+               (should (equal found (gemini-companion-text-found-backups)))
+               (let ((gemini-companion-install-directory
+                      (file-name-directory
+                       (directory-file-name gemini-companion-text-backups))))
+                 (should (string-search
+                          copy (car (gemini-companion-test-messages
+                                      (gemini-companion-part-start 'install))))))
+               (delete-file copy)
+               (should-not (gemini-companion-text-found-backups)))))))
+      (should (equal '("." "..") (directory-files gemini-companion-text-backups))))))
+
+(ert-deftest gemini-companion-text-rewritten-keeps-what-the-file-has ()
+  (gemini-companion-test-with-directory '(("a" "old") ("dir/b" "old"))
+    (let ((gemini-companion-text-backups (expand-file-name "backups/"))
+          (facts (lambda (file)
+                   (let ((attributes (file-attributes file)))
+                     (list (file-attribute-modes attributes)
+                           (file-attribute-user-id attributes)
+                           (file-attribute-group-id attributes)
+                           (file-attribute-link-number attributes)
+                           (file-attribute-inode-number attributes))))))
+      (make-symbolic-link "dir/b" "link")
+      (pcase-dolist (`(,modes ,owner ,file)
+                     '((#o600 nil "a") (#o644 nil "a") (#o755 nil "a")
+                       (#o640 t "a") (#o664 nil "link")))
+        (set-file-modes file modes)
+        (when (and owner (eql 0 (user-uid)))
+          (call-process "chown" nil nil nil "7:8" file))
+        (let ((before (funcall facts (file-truename file))))
+          (gemini-companion-text-rewrite file (gemini-companion-text-bytes file)
+                                         (format "new %o" modes))
+          (should (equal (butlast before)
+                         (butlast (funcall facts (file-truename file)))))
+          (should (equal (format "new %o" modes) (gemini-companion-text-read file)))))
+      (should (equal "dir/b" (file-symlink-p "link")))
+      (should (equal '("a" "dir" "link")
+                     (seq-difference (directory-files "." nil "\\`[^.]")
+                                     '("backups"))))
+      (should (equal '("b") (directory-files "dir" nil "\\`[^.]\\|\\`\\.gemini"))))))
 
 (ert-deftest gemini-companion-text-invisible-characters-are-escaped ()
   :tags '(pure)
