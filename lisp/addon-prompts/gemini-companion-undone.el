@@ -237,7 +237,7 @@ For a deleted file, return non-nil if that exists again."
            (not (numberp (gemini-companion-undone--now undone))))
           ((null source) (gemini-companion-undone--in-file-p undone))
           ((gemini-companion-edit-p source)
-           (gemini-companion-edit-written-p source))
+           (gemini-companion-changes-there-p source))
           (t (gemini-companion-changes-back-p
               source (gemini-companion-undone-hunks undone))))))
 

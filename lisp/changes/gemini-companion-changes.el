@@ -129,8 +129,8 @@ unknown once it was printed and read.")
 (defvar gemini-companion-changes-functions nil
   "Functions called with a record once it, or the text of its file, has changed.
 If the record has no changes, it may have been dropped.  The other argument is
-the buffer that visits the file, or nil.  Both are nil if only the file state of
-an edit differs, or if an edit was written that has no record.")
+the buffer that visits the file, or nil.  Both are nil if an edit was not
+written, or was written or undone without a record.")
 
 (defvar gemini-companion-changes-undo-functions nil
   "Functions called when the user undoes what a CLI has written.
@@ -142,7 +142,7 @@ vector of the lines with these changes.")
 
 (defvar gemini-companion-changes--later nil
   "Records to update after the current step, in a list after its first element.
-It is t during an update, which tells everything at its end, and nil otherwise.")
+It is nil without a step.")
 
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last update, in order.
@@ -217,8 +217,7 @@ Then its present text is empty, even if a buffer still has the text before."
     (setq gemini-companion-changes--unrecorded
           (append (remq edit gemini-companion-changes--unrecorded) (list edit)))
     (gemini-companion-changes--record-all))
-  (when (or (and (eq event 'file-state)
-                 (not (eq t gemini-companion-changes--later)))
+  (when (or (eq event 'file-state)
             (and (eq event 'written) (null (gemini-companion-changes--find edit))))
     (run-hook-with-args 'gemini-companion-changes-functions nil nil)))
 
@@ -264,7 +263,7 @@ comparing the previous text would be the most of the time that a write takes."
 (defun gemini-companion-changes--reviewed-p (edit)
   "Return non-nil if EDIT is to be kept at once.
 The user has accepted it, in Emacs or in the terminal, or wants no marks."
-  (or (eq 'accepted (gemini-companion-edit-status edit))
+  (or (eq 'accepted (gemini-companion-edit-answer edit))
       (not (eq 'marks gemini-companion-after-write))))
 
 (defun gemini-companion-changes--record (edit)
@@ -533,8 +532,7 @@ lines may have moved."
 (defun gemini-companion-changes--update (record)
   "Compute the changes of RECORD, as `gemini-companion-changes-update' does.
 If nothing differs from what was told at the last update, do nothing.  Otherwise
-also set which edits of RECORD are undone, and call
-`gemini-companion-changes-functions'."
+also call `gemini-companion-changes-functions'."
   (let* ((buffer (gemini-companion-changes-buffer record))
          (current (gemini-companion-changes--up-to-date-p buffer))
          (wanted (and (memq record gemini-companion-changes--files)
@@ -559,9 +557,6 @@ also set which edits of RECORD are undone, and call
             (gemini-companion-changes-file-known record)
             (and seen (gemini-companion-changes--in record buffer seen))
             (gemini-companion-changes-file-told record) told)
-      (when wanted
-        (let ((gemini-companion-changes--later t))
-          (gemini-companion-changes--set-states record buffer)))
       (run-hook-with-args 'gemini-companion-changes-functions record buffer)
       (gemini-companion-part-update-lighter))
     (gemini-companion-changes-file-known record)))
@@ -575,7 +570,7 @@ Return the value of BODY."
 (defun gemini-companion-changes--call-at-once (body)
   "Call BODY, then update the records whose update was postponed by it.
 Return the value of BODY."
-  (if (consp gemini-companion-changes--later)
+  (if gemini-companion-changes--later
       (funcall body)
     (let* ((later (list nil))
            (gemini-companion-changes--later later))
@@ -588,7 +583,7 @@ Return the value of BODY."
 
 (defun gemini-companion-changes--update-later (record)
   "Update the changes of RECORD after the current step, if there is one."
-  (if (consp gemini-companion-changes--later)
+  (if gemini-companion-changes--later
       (cl-pushnew record (cdr gemini-companion-changes--later))
     (gemini-companion-changes-update record)))
 
@@ -748,43 +743,46 @@ Return nil if the file cannot be read."
 
 ;;;; What is left of edits
 
-(defun gemini-companion-changes-update-edits (edits)
-  "Record which hunks of EDITS are undone in their files now."
-  (dolist (record gemini-companion-changes--files)
-    (when (seq-intersection edits (gemini-companion-changes-file-edits record) #'eq)
-      (if (gemini-companion-changes-file-turned record)
-          (gemini-companion-changes-update record)
-        (gemini-companion-changes--set-states
-         record (gemini-companion-changes-buffer record))))))
+(defun gemini-companion-changes-outcome (edit)
+  "Return what became of what EDIT has written, and which hunks are not there.
+The value is a cons of `written', `undone' or `gone' and a list of hunks, or nil
+if EDIT is not known to be written.  It is computed from the record of the file
+and its present text, and never stored."
+  (when (eq 'written (gemini-companion-edit-file-state edit))
+    (or (when-let* ((record (gemini-companion-changes--find edit))
+                    (write (gemini-companion-changes--write-of record edit)))
+          (let* ((exists (gemini-companion-text-attributes
+                          (gemini-companion-changes-path record)))
+                 (buffer (and exists (gemini-companion-changes-buffer record))))
+            (gemini-companion-changes--state
+             record write exists
+             (and exists
+                  (gemini-companion-changes--current
+                   record
+                   ;; Unsaved text from before a write says nothing about it.
+                   (and buffer
+                        (gemini-companion-changes--up-to-date-p buffer)
+                        buffer))))))
+        (list (if (gemini-companion-edit-undone edit) 'undone 'written)))))
 
-(defun gemini-companion-changes--set-states (record buffer)
-  "Set the file states and the undone hunks of the edits of RECORD.
-BUFFER visits that file, or is nil."
-  (let* ((path (gemini-companion-changes-path record))
-         (exists (gemini-companion-text-attributes path))
-         (seen (and exists
-                    (gemini-companion-changes--current
-                     record
-                     ;; Unsaved text from before a write says nothing about it.
-                     (and buffer
-                          (gemini-companion-changes--up-to-date-p buffer)
-                          buffer))))
-         (edits nil))
-    (dolist (write (gemini-companion-changes-file-writes record))
-      (let ((edit (gemini-companion-changes--write-edit write)))
-        (when (and (not (memq edit edits))
-                   (memq (gemini-companion-edit-file-state edit)
-                         '(written undone gone)))
-          (push edit edits)
-          (pcase (gemini-companion-changes--state record write exists seen)
-            (`(,state . ,undone)
-             (gemini-companion-attribution-set-state edit state undone))))))))
+(defun gemini-companion-changes-status (edit)
+  "Return `gemini-companion-edit-status' of EDIT, or what became of it since.
+That is `undone' if the user has undone it, maybe in a buffer that is not saved,
+and `gone' if others have."
+  (pcase (car (gemini-companion-changes-outcome edit))
+    ((and state (or 'undone 'gone)) state)
+    (_ (gemini-companion-edit-status edit))))
+
+(defun gemini-companion-changes-there-p (edit)
+  "Return non-nil if EDIT has changed its file, which still has that.
+While it is unknown if it was written, assume it for an accepted edit."
+  (and (gemini-companion-edit-written-p edit)
+       (not (memq (car (gemini-companion-changes-outcome edit)) '(undone gone)))))
 
 (defun gemini-companion-changes--state (record write exists seen)
-  "Return a cons of the file state of the edit of WRITE and its undone hunks.
-Those are the ones that are not in the file.  RECORD is the record of the file,
-which EXISTS or not.  SEEN is what is in the buffer of the file, or else in the
-file.  Return nil if the state is unknown."
+  "Return what became of WRITE, as `gemini-companion-changes-outcome'.
+RECORD is the record of the file, which EXISTS or not.  SEEN is what is in the
+buffer of the file, or else in the file.  Return nil if that is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
          (all (mapcar #'car (gemini-companion-changes--write-shown write)))
          (hunks (gemini-companion-changes--write-hunks write))

@@ -108,7 +108,7 @@ Of several edits, return only those that are open or were written."
   (seq-filter (lambda (edit)
                 (and (memq edit edits)
                      (or (gemini-companion-edit-open-p edit)
-                         (gemini-companion-edit-written-p edit))))
+                         (gemini-companion-changes-there-p edit))))
               (gemini-companion-edits)))
 
 (defun gemini-companion-patch--edits-of-turn ()

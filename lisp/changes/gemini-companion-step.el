@@ -281,9 +281,7 @@ For DONE, see `gemini-companion-step-do'."
     (if record
         (gemini-companion-changes-set-undone
          record (gemini-companion-step-hunks step) on)
-      (gemini-companion-attribution-set-state
-       edit (if on 'undone 'written)
-       (and on (ignore-errors (gemini-companion-edit-hunks edit))))))
+      (gemini-companion-attribution-set-undone edit on)))
   (funcall done nil back)
   back)
 
@@ -604,7 +602,7 @@ If no file can be changed, signal an error.  For DONE and the value, see
                            problems)))
     (when (= 0 count)
       (user-error "Nothing changed: %s" (string-join problems "; ")))
-    (gemini-companion-attribution-set-state edit (if on 'undone 'written))
+    (gemini-companion-attribution-set-undone edit on)
     (message (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
              count)
     (when problems

@@ -39,13 +39,12 @@
     (when-let*
         ((why (cond
                ((gemini-companion-edit-unmarked edit)
-                (and (eq 'undone (gemini-companion-edit-file-state edit))
-                     "already undone"))
+                (and (gemini-companion-edit-undone edit) "already undone"))
                ((gemini-companion-edit-deleted-modes edit)
                 (and (gemini-companion-text-attributes file)
                      "exists again; nothing to undo"))
                ((gemini-companion-undo-unwritten edit))
-               ((member hunk (gemini-companion-edit-undone edit))
+               ((member hunk (cdr (gemini-companion-changes-outcome edit)))
                 "does not contain this change: it is already undone")
                ((gemini-companion-edit-texts-removed-p edit)
                 (gemini-companion-undo--removed edit))
@@ -90,8 +89,7 @@ Otherwise it would be attributed to others."
   "Check whether the file of EDIT has text of EDIT; return why not, or nil.
 The value is a verb phrase."
   (gemini-companion-undo--notice edit)
-  (gemini-companion-changes-update-edits (list edit))
-  (pcase (gemini-companion-edit-status edit)
+  (pcase (gemini-companion-changes-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
     ('undone "is already undone")
@@ -374,7 +372,7 @@ That is so once CHANGES are undone there."
   (or (null hunk)
       (equal (list hunk)
              (seq-difference (ignore-errors (gemini-companion-edit-hunks edit))
-                             (gemini-companion-edit-undone edit)))))
+                             (cdr (gemini-companion-changes-outcome edit))))))
 
 (defun gemini-companion-undo--bytes-before (edit)
   "Return the bytes before EDIT, to replace the present ones of its file."

@@ -239,15 +239,10 @@ If the file gets the text later, EDIT is recorded as written."
   (setf (gemini-companion-edit-file-state edit) 'unwritten)
   (gemini-companion-edit-notify-file edit 'file-state))
 
-(defun gemini-companion-attribution-set-state (edit state &optional undone)
-  "Set the file state of EDIT to STATE, and its hunks that are undone to UNDONE.
-STATE is `undone' or `gone', or `written' if the file has hunks of EDIT.
-Do nothing if neither changes."
-  (unless (and (eq state (gemini-companion-edit-file-state edit))
-               (equal undone (gemini-companion-edit-undone edit)))
-    (setf (gemini-companion-edit-file-state edit) state
-          (gemini-companion-edit-undone edit) undone)
-    (gemini-companion-edit-notify-file edit 'file-state)))
+(defun gemini-companion-attribution-set-undone (edit undone)
+  "Record whether the user has UNDONE EDIT, whose file has no record."
+  (setf (gemini-companion-edit-undone edit) undone)
+  (gemini-companion-edit-notify-file edit 'file-state))
 
 ;;;; Attribution
 

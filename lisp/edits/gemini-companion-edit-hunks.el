@@ -94,15 +94,11 @@ the coding system may read the file otherwise than Emacs, so it \"may\" do so."
 
 (defun gemini-companion-edit-hunks-counts (edit)
   "Return the `gemini-companion-hunk-counts' of EDIT, or nil if it has no hunks.
-The counts are those of the last comparison.  Undone hunks count as excluded,
-unless all hunks were undone."
+The counts are those of the last comparison."
   (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
-    (let ((proposal (gemini-companion-edit-proposal-buffer edit))
-          (undone (gemini-companion-edit-undone edit)))
+    (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
       (gemini-companion-hunk-count
-       hunks
-       (cond (proposal (gemini-companion-hunk-excluded proposal))
-             ((length< undone (length hunks)) undone))))))
+       hunks (and proposal (gemini-companion-hunk-excluded proposal))))))
 
 (defun gemini-companion-edit-hunks-lines (edits)
   "Return the numbers of lines that EDITS add and remove, such as \"+3 -1\".
@@ -121,14 +117,12 @@ are no EDITS, or the hunks of one of them are unknown."
 
 (defun gemini-companion-edit-hunks-total (edits)
   "Return a list of texts: the number of files of EDITS, and of changed lines.
-For the lines, count only edits that were written; omit the text if the hunks
-of one are unknown."
+Omit the second text if the hunks of one are unknown."
   (when-let* ((edits)
               (files (length (seq-group-by #'gemini-companion-edit-true-name
                                            edits))))
     (delq nil (list (format (ngettext "%d file" "%d files" files) files)
-                    (gemini-companion-edit-hunks-lines
-                     (seq-filter #'gemini-companion-edit-written-p edits))))))
+                    (gemini-companion-edit-hunks-lines edits)))))
 
 (defun gemini-companion-edit-hunks-files (edits)
   "Return the names of the files of EDITS, such as \"notes.md, app/bill.py\".

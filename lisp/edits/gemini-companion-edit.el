@@ -10,9 +10,9 @@
 ;; about an edit that all components use, and the events of an edit.
 ;;
 ;; The decision is nil while the edit awaits an answer, and is set once, in
-;; gemini-companion-proposal.el, which also sends the outcome.  The file state and the
-;; awaited write are set in gemini-companion-attribution.el, and the hunks in
-;; gemini-companion-edit-hunks.el.  The texts before and after are read in
+;; gemini-companion-proposal.el, which also sends the outcome.  Whether its CLI has
+;; written the file, and the awaited write, are set in gemini-companion-attribution.el,
+;; and the hunks in gemini-companion-edit-hunks.el.  The texts before and after are read in
 ;; gemini-companion-edit-texts.el, and corrected once more is known about the write.
 ;;
 ;; This file does not depend on how and when an edit is displayed.
@@ -75,10 +75,9 @@ PROBLEM is the reason why it cannot be displayed, or was closed, or nil.
 DECISION is nil while the edit awaits an answer, and then `accepted',
 `automatic' if that was done without review, `rejected', `dismissed' if
 the CLI closed it or has exited, or `unreviewed' if there was no review.
-FILE-STATE is nil until it is known; `written'; `unwritten' if the CLI did
-not write the file in a minute; and once the file has no hunk of it, `undone'
-if the user has decided that, maybe in a buffer that is not saved, or `gone'.
-Hunks of a written edit are left, kept, undone or gone, as its record says.
+FILE-STATE is nil until it is known, `written', or `unwritten' if the CLI did
+not write the file in a minute.  What is left of a written edit is not stored:
+the record of its file knows it, see `gemini-companion-changes-outcome'.
 
 CONTENT is the `gemini-companion-content' that the file had before it; PROPOSED
 is the text that the CLI proposed, and AFTER the text that was answered or
@@ -128,7 +127,8 @@ nil for an edit of the CLI.")
 file, or nil.")
   (unmarked nil :documentation "A `gemini-companion-unmarked' if it is of several
 files, without marks, and FILE is their root; or nil.")
-  (undone nil :documentation "The hunks that are undone or gone, in order."))
+  (undone nil :documentation "Non-nil if the user has undone it, and its file has
+no record."))
 
 (defun gemini-companion-edit-directories-to-make (file)
   "Return the directories above FILE that are missing, innermost first.
@@ -146,7 +146,7 @@ FILE is an absolute name; nil, as of a loop of symbolic links, has none."
 
 (defvar gemini-companion-edit-file-functions nil
   "Functions called with an edit and what became of its file, a symbol.
-It is `written', or `file-state' if that or a hunk has changed.  While the edit
+It is `written', or `file-state' if that or UNDONE has changed.  While the edit
 awaits an answer, it is a request, or one of a group: what follows it then is on
 `gemini-companion-request-functions'.  The functions must be fast.  An error in
 a function is only reported.")
@@ -295,7 +295,7 @@ The value is a phrase, or nil."
 
 ;;;; What became of an edit
 
-;; The decision says how a proposal was answered, the file state what its file has of it.
+;; The decision says how a proposal was answered, the file state whether it was written.
 
 (defun gemini-companion-edit-open-p (edit)
   "Return non-nil if EDIT awaits an answer."
@@ -311,23 +311,22 @@ It is the decision, with two exceptions: an edit that was dismissed and then
 written is `accepted', since the user did so in the terminal; and one that was
 rejected and then written is `unreviewed'."
   (let ((decision (gemini-companion-edit-decision edit)))
-    (if (memq (gemini-companion-edit-file-state edit) '(nil unwritten))
-        decision
-      (pcase decision
-        ('dismissed 'accepted)
-        ('rejected 'unreviewed)
-        (_ decision)))))
+    (if (eq 'written (gemini-companion-edit-file-state edit))
+        (pcase decision
+          ('dismissed 'accepted)
+          ('rejected 'unreviewed)
+          (_ decision))
+      decision)))
 
 (defun gemini-companion-edit-status (edit)
   "Return the status of EDIT, a symbol for the user.
-It is `pending' or `shown' while EDIT is open.  Otherwise it is the file
-state if that is `undone', `gone' or `unwritten', or else the answer; see
-`gemini-companion-edit-answer'."
-  (let ((state (gemini-companion-edit-file-state edit)))
-    (cond ((gemini-companion-edit-open-p edit)
-           (if (gemini-companion-edit-view edit) 'shown 'pending))
-          ((memq state '(undone gone unwritten)) state)
-          (t (gemini-companion-edit-answer edit)))))
+It is `pending' or `shown' while EDIT is open, then `unwritten' if that is the
+file state, or else the answer, see `gemini-companion-edit-answer'.  For what
+the user did with a written edit, see `gemini-companion-changes-status'."
+  (cond ((gemini-companion-edit-open-p edit)
+         (if (gemini-companion-edit-view edit) 'shown 'pending))
+        ((eq 'unwritten (gemini-companion-edit-file-state edit)) 'unwritten)
+        (t (gemini-companion-edit-answer edit))))
 
 (defun gemini-companion-edit-word (status)
   "Return the word for STATUS of an edit that has ended, of at most 11 characters."

@@ -207,7 +207,7 @@ It is nil for a turn that was short, or while something waits."
     (let ((total (gemini-companion-edit-hunks-total
                   (seq-filter (lambda (edit)
                                 (and (eq turn (gemini-companion-edit-turn edit))
-                                     (gemini-companion-edit-written-p edit)))
+                                     (gemini-companion-changes-there-p edit)))
                               (gemini-companion-edits)))))
       (concat (gemini-companion-session-name session) " is done"
               (and total ": ") (string-join total ", ")

@@ -164,12 +164,12 @@ RIGHT is at the right edge."
 
 (defun gemini-companion-overview-draw--never-written-p (edit)
   "Return non-nil if EDIT has ended, and its file never had its text."
-  (memq (gemini-companion-edit-status edit) '(rejected dismissed unwritten)))
+  (memq (gemini-companion-changes-status edit) '(rejected dismissed unwritten)))
 
 (defun gemini-companion-overview-draw--decided (row)
   "Return the outcome of ROW, a file with no changes left, a short text."
   (let* ((edit (gemini-companion-overview-row-edit row))
-         (status (gemini-companion-edit-status edit))
+         (status (gemini-companion-changes-status edit))
          (exists (gemini-companion-text-attributes
                   (gemini-companion-overview-row-path row)))
          (states (seq-uniq (mapcar #'gemini-companion-record-decided-state
@@ -358,7 +358,7 @@ ROW is a file with a record."
                 (gemini-companion-overview-row-file row)))
           (gemini-companion-comment-times (gemini-companion-overview-row-session row))
           (gemini-companion-turn-ended turn)
-          (gemini-companion-edit-status edit)
+          (gemini-companion-changes-status edit)
           gemini-companion-after-write)))
 
 (defun gemini-companion-overview-draw--asking (count width)
@@ -546,7 +546,7 @@ omitted."
                                            file))
                                      (not (gemini-companion-overview-row-unmarked file))
                                      (or (gemini-companion-overview-row-record file)
-                                         (gemini-companion-edit-written-p
+                                         (gemini-companion-changes-there-p
                                           (gemini-companion-overview-row-edit file)))))
                               files))
          (count (length (delete-dups
@@ -617,7 +617,7 @@ omitted."
   "Return a word for the outcome of ROW, a file with no changes left."
   (let ((edit (gemini-companion-overview-row-edit row)))
     (if (gemini-companion-overview-draw--never-written-p edit)
-        (gemini-companion-edit-word (gemini-companion-edit-status edit))
+        (gemini-companion-edit-word (gemini-companion-changes-status edit))
       (gemini-companion-overview-draw--decided row))))
 
 (defun gemini-companion-overview-draw--reviewed (row before width)
@@ -662,7 +662,7 @@ omitted."
      (concat before
              (gemini-companion-overview-draw--columns
               (gemini-companion-overview-draw--answer edit)
-              (if (memq (gemini-companion-edit-status edit) '(unreviewed unwritten))
+              (if (memq (gemini-companion-changes-status edit) '(unreviewed unwritten))
                   'warning
                 'shadow)
               (gemini-companion-overview-draw--lines-of-file row)))
@@ -687,7 +687,7 @@ Those that need attention come first."
       (lambda (text) (propertize text 'face 'gemini-companion-file-remark))
       (delq nil
             (list
-             (and (eq 'unwritten (gemini-companion-edit-status edit))
+             (and (eq 'unwritten (gemini-companion-changes-status edit))
                   (gemini-companion-edit-word 'unwritten))
              (gemini-companion-overview-draw--since-comments row)
              (gemini-companion-overview-draw--unsaved row))))
@@ -702,17 +702,16 @@ Those that need attention come first."
              (and (gemini-companion-overview-draw--new-p row) "new file")
              (and deleted (if exists "was deleted, exists again" "deleted"))
              (seq-some #'gemini-companion-edit-texts-conversion
-                       (seq-filter #'gemini-companion-edit-written-p
+                       (seq-filter #'gemini-companion-changes-there-p
                                    (gemini-companion-overview-row-edits row)))
              (gemini-companion-overview-draw--one-of row)
-             (gemini-companion-overview-draw--partly-undone row)
              (gemini-companion-overview-draw--also row)
              (when-let* ((command (gemini-companion-edit-command edit)))
                (concat "by " (gemini-companion-edit-command-text command)))
              (gemini-companion-edit-problem edit)
              (and (eq 'automatic (gemini-companion-edit-decision edit))
                   (gemini-companion-edit-rule edit))
-             (and (memq (gemini-companion-edit-file-state edit) '(written gone))
+             (and (memq (car (gemini-companion-changes-outcome edit)) '(written gone))
                   (not deleted)
                   (not exists)
                   "deleted or renamed since")))))))
@@ -754,15 +753,6 @@ Those that need attention come first."
                           (gemini-companion-overview-row-edits row))))
     (and (< 0 count)
          (format "one of %d edits" count))))
-
-(defun gemini-companion-overview-draw--partly-undone (row)
-  "Return how much of ROW, a file without a record, is undone, or nil."
-  (unless (gemini-companion-overview-row-record row)
-    (let* ((edit (gemini-companion-overview-row-edit row))
-           (undone (length (gemini-companion-edit-undone edit)))
-           (hunks (length (gemini-companion-edit-known-hunks edit))))
-      (and (< 0 undone hunks)
-           (format "%d of %d changes undone" undone hunks)))))
 
 (defun gemini-companion-overview-draw--also (row)
   "Return the time of each other turn that wrote changes of ROW, or nil."
@@ -827,7 +817,7 @@ UNFOLDED are the folds whose lines are shown."
        (list own comments gemini-companion-overview-draw-digits
              (gemini-companion-edit-id edit)
              (gemini-companion-edit-compared edit)
-             (gemini-companion-edit-undone edit)
+             (gemini-companion-changes-outcome edit)
              (and (gemini-companion-edit-open-p edit)
                   (list (gemini-companion-hunk-excluded
                          (gemini-companion-edit-proposal-buffer edit))
@@ -877,7 +867,9 @@ UNFOLDED are the folds whose lines are shown."
                     (gemini-companion-edit-hunks edit)
                   ;; The text before was not kept, or the program diff fails.
                   (error (error-message-string err))))
-         (undone (gemini-companion-edit-undone edit)))
+         (undone (pcase (gemini-companion-changes-outcome edit)
+                   ('(undone) hunks)
+                   (`(,_ . ,undone) undone))))
     (cond
      ((stringp hunks) (format "    %s\n" hunks))
      (hunks

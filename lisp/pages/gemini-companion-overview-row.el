@@ -157,8 +157,6 @@ Include the edits of recorded files that are no longer in the list of edits."
 (defun gemini-companion-overview-row--written-p (edit record)
   "Return non-nil if EDIT has, or had, changed its file, whose record is RECORD."
   (or record
-      (memq (gemini-companion-edit-file-state edit)
-            '(written undone gone))
       (gemini-companion-edit-written-p edit)
       (eq 'unreviewed (gemini-companion-edit-decision edit))))
 
@@ -322,7 +320,7 @@ A file that was deleted, or is not in UTF-8, has no record."
   (let ((edit (gemini-companion-overview-row-edit row)))
     (and (null (gemini-companion-overview-row-record row))
          (eq 'unreviewed (gemini-companion-edit-decision edit))
-         (eq 'written (gemini-companion-edit-file-state edit)))))
+         (eq 'written (car (gemini-companion-changes-outcome edit))))))
 
 (defun gemini-companion-overview-row-unmarked (row)
   "Return the `gemini-companion-unmarked' of ROW, a file, or nil."

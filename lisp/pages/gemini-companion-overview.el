@@ -947,7 +947,8 @@ change.  Other requests are only displayed: they are answered in their buffers."
            (gemini-companion-overview--after-answer verb edits))))
       ((guard (gemini-companion-overview--unrecorded-p row))
        (user-error "This review has ended already: %s"
-                   (gemini-companion-edit-status (gemini-companion-overview-row-edit row))))
+                   (gemini-companion-changes-status
+                    (gemini-companion-overview-row-edit row))))
       (_ (user-error "This was written already; %s" hint)))))
 
 (defun gemini-companion-overview--after-answer (verb edits)
@@ -1219,7 +1220,7 @@ to its first proposal; or to the file, in another window, at the line at point."
 
 (defun gemini-companion-overview--line-of-edit (row)
   "Return the line of ROW's file at point, where its edit may not be in the file."
-  (if (gemini-companion-edit-written-p (gemini-companion-overview-row-edit row))
+  (if (gemini-companion-changes-there-p (gemini-companion-overview-row-edit row))
       (gemini-companion-overview--line row)
     (or (get-text-property (point) 'gemini-companion-old)
         ;; The file before has no added line, so go to the beginning of its hunk.

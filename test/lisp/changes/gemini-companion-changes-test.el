@@ -287,7 +287,7 @@ TEXT is what it has proposed.  Visit the file a before."
             (gemini-companion-test-write file written)
             (gemini-companion-undo-edit edit)
             (should (equal before (gemini-companion-text-bytes file)))
-            (should (eq 'undone (gemini-companion-edit-status edit)))))))))
+            (should (eq 'undone (gemini-companion-changes-status edit)))))))))
 
 (ert-deftest gemini-companion-changes-of-only-line-ends-are-undone-by-bytes ()
   (gemini-companion-test-with-changes '(("a" ""))
@@ -301,7 +301,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (gemini-companion-test-write "a" "1\r\n2\r\n")
       (gemini-companion-undo-edit edit)
       (should (equal "1\n2\n" (gemini-companion-text-bytes "a")))
-      (should (eq 'undone (gemini-companion-edit-status edit))))))
+      (should (eq 'undone (gemini-companion-changes-status edit))))))
 
 (ert-deftest gemini-companion-changes-kept-without-a-last-newline-leave-none ()
   (gemini-companion-test-with-changes '(("a" "1\n2"))
@@ -561,9 +561,8 @@ TEXT is what it has proposed.  Visit the file a before."
       (should (eql 1 (gemini-companion-test-left)))
       (delete-file "link")
       (make-symbolic-link "other" "link")
-      (gemini-companion-changes-update-edits (list edit))
-      (should (eq 'automatic (gemini-companion-edit-status edit)))
-      (should-not (gemini-companion-edit-undone edit))
+      (should (eq 'automatic (gemini-companion-changes-status edit)))
+      (should-not (cdr (gemini-companion-changes-outcome edit)))
       (should (string-search "symbolic links"
                              (gemini-companion-test-refusal
                                (gemini-companion-undo-edit edit))))
@@ -571,7 +570,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (make-symbolic-link "target" "link")
       (gemini-companion-undo-edit edit)
       (should (equal "1\n2\n" (gemini-companion-test-file-text "target")))
-      (should (eq 'undone (gemini-companion-edit-status edit))))))
+      (should (eq 'undone (gemini-companion-changes-status edit))))))
 
 (ert-deftest gemini-companion-changes-are-not-undone-while-a-proposal-is-open ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
@@ -693,14 +692,12 @@ TEXT is what it has proposed.  Visit the file a before."
     (insert "mine\n")
     (let ((edit (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
                                               session 'reviewed)))
-      (gemini-companion-changes-update-edits (list edit))
-      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      (should (eq 'accepted (gemini-companion-changes-status edit)))
       (gemini-companion-merge)
-      (gemini-companion-changes-update-edits (list edit))
-      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      (should (eq 'accepted (gemini-companion-changes-status edit)))
       ;; The text of the buffer counts from then on.
       (gemini-companion-undo-edit edit)
-      (should (eq 'undone (gemini-companion-edit-status edit)))
+      (should (eq 'undone (gemini-companion-changes-status edit)))
       (should (equal (concat gemini-companion-test-lines "mine\n") (buffer-string)))
       (set-buffer-modified-p nil))))
 
@@ -741,9 +738,9 @@ Return the number of changes that are left."
   (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
     (let ((none (gemini-companion-test-writes "a" gemini-companion-test-lines session))
           (edit (gemini-companion-test-writes "a" "new\n" session)))
-      (should (eq 'automatic (gemini-companion-edit-status none)))
+      (should (eq 'automatic (gemini-companion-changes-status none)))
       (gemini-companion-undo-edit edit)
-      (should (eq 'automatic (gemini-companion-edit-status none))))))
+      (should (eq 'automatic (gemini-companion-changes-status none))))))
 
 (defun gemini-companion-changes-test-accepted (file text session)
   "Write TEXT to FILE, which the user of SESSION accepts, and forget the outcome."

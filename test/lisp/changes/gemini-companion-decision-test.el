@@ -61,10 +61,7 @@
                                        (gemini-companion-test-file-text "a")))
                         (should (eql left (gemini-companion-test-left)))
                         (should (eq (if left 'automatic 'undone)
-                                    (progn
-                                      (gemini-companion-changes-update-edits
-                                       (list edit))
-                                      (gemini-companion-edit-status edit))))
+                                    (gemini-companion-changes-status edit)))
                         (when-let* ((buffer (get-file-buffer "a")))
                           (with-current-buffer buffer
                             (should-not (buffer-modified-p))
@@ -150,8 +147,7 @@
     (insert "mine\n")
     (let ((text (buffer-string))
           (state (lambda ()
-                   (gemini-companion-changes-update-edits (list edit))
-                   (gemini-companion-edit-status edit))))
+                   (gemini-companion-changes-status edit))))
       (should (eq 'automatic (funcall state)))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-decision-with "undo of a"
@@ -220,7 +216,7 @@
                 (gemini-companion-decision-with "undo of d/new"
                   (gemini-companion-undo-edit edit))))
             (should-not (file-exists-p "d/new"))
-            (should (eq 'undone (gemini-companion-edit-status edit)))
+            (should (eq 'undone (gemini-companion-changes-status edit)))
             ;; The CLI made its directory.
             (should-not (file-exists-p "d"))
             (dotimes (_ 2)
@@ -228,8 +224,7 @@
               (should (equal "x\n" (gemini-companion-test-file-text "d/new")))
               (should (= #o750 (file-modes "d/new")))
               (should (eql 1 (gemini-companion-test-left)))
-              (gemini-companion-changes-update-edits (list edit))
-              (should (eq 'automatic (gemini-companion-edit-status edit)))
+              (should (eq 'automatic (gemini-companion-changes-status edit)))
               (gemini-companion-decision-redo)
               (should-not (file-exists-p "d"))
               (should-not (gemini-companion-test-left)))
@@ -246,8 +241,7 @@
     (let* ((edits (list (gemini-companion-test-writes "a" "1\n" session)
                         (gemini-companion-test-writes "a" "1\n" session)))
            (states (lambda ()
-                     (gemini-companion-changes-update-edits edits)
-                     (mapcar #'gemini-companion-edit-status edits)))
+                     (mapcar #'gemini-companion-changes-status edits)))
            (before (funcall states)))
       (unwind-protect
           (progn
@@ -365,10 +359,9 @@
                                  (gemini-companion-test-refusal
                                    (apply function arguments))))
                         (should (equal files (funcall texts)))
-                        (gemini-companion-changes-update-edits edits)
                         (dolist (edit edits)
                           (should (eq (if (equal files after) 'automatic 'undone)
-                                      (gemini-companion-edit-status edit))))
+                                      (gemini-companion-changes-status edit))))
                         (setq full nil)))
               (fails after undo edits)
               (should (string-search "No keep or undo to take back"

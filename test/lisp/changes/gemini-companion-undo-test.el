@@ -24,8 +24,7 @@
 
 (defun gemini-companion-undo-test-status (edit)
   "Return the status of EDIT after a look at its file."
-  (gemini-companion-changes-update-edits (list edit))
-  (gemini-companion-edit-status edit))
+  (gemini-companion-changes-status edit))
 
 (defun gemini-companion-undo-test-written (file text session)
   "Accept TEXT for FILE, of SESSION, notice that it is written, return the edit."
@@ -76,7 +75,7 @@
             (when buffer
               (should (verify-visited-file-modtime buffer))
               (should-not (buffer-modified-p buffer)))
-            (should (eq 'undone (gemini-companion-edit-status edit)))
+            (should (eq 'undone (gemini-companion-changes-status edit)))
             (gemini-companion-undo-test-refuses edit "is already undone")))))))
 
 (ert-deftest gemini-companion-undo-keeps-the-line-ends-of-a-reported-file ()
@@ -149,7 +148,7 @@
                 (should (equal after (buffer-string)))
                 (should (verify-visited-file-modtime))
                 (should-not (buffer-modified-p))
-                (should (eq 'accepted (gemini-companion-edit-status edit)))
+                (should (eq 'accepted (gemini-companion-changes-status edit)))
                 (delete-file (expand-file-name "filler" disk))
                 (gemini-companion-undo-edit edit)
                 (should (equal before (gemini-companion-test-file-text
@@ -223,7 +222,7 @@
         (should (eq 'undone (gemini-companion-undo-test-status edit)))
         (funcall drop)
         (should (eq 'accepted (gemini-companion-undo-test-status edit)))
-        (should (equal (list first) (gemini-companion-edit-undone edit)))))))
+        (should (equal (list first) (cdr (gemini-companion-changes-outcome edit))))))))
 
 (ert-deftest gemini-companion-undo-is-taken-back-by-an-undo-of-the-user ()
   (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
@@ -236,7 +235,7 @@
       (dolist (part (list hunk nil))
         (gemini-companion-undo-edit edit part)
         (when part
-          (should (equal (list hunk) (gemini-companion-edit-undone edit)))
+          (should (equal (list hunk) (cdr (gemini-companion-changes-outcome edit))))
           (should-error (gemini-companion-undo-edit edit part)
                         :type 'user-error))
         (undo-boundary)
@@ -244,7 +243,7 @@
         (save-buffer)
         (should (equal text (gemini-companion-test-file-text "a")))
         (should (eq 'accepted (gemini-companion-undo-test-status edit)))
-        (should-not (gemini-companion-edit-undone edit)))
+        (should-not (cdr (gemini-companion-changes-outcome edit))))
       ;; A hunk that was undone before all of it was reverted is not back.
       (mapc (apply-partially #'gemini-companion-undo-edit edit)
             (list hunk nil))
@@ -252,7 +251,7 @@
       (undo)
       (save-buffer)
       (should (eq 'accepted (gemini-companion-undo-test-status edit)))
-      (should (equal (list hunk) (gemini-companion-edit-undone edit)))
+      (should (equal (list hunk) (cdr (gemini-companion-changes-outcome edit))))
       ;; It is of the later edit if that has written it again.
       (gemini-companion-undo-edit edit)
       (gemini-companion-state-report session 'prompt "Again")
@@ -342,7 +341,7 @@ in *gemini before: a*"
           (gemini-companion-test-write "a" written)
           (gemini-companion-undo-edit edit)
           (should (equal "caf\351\n2\n" (gemini-companion-text-bytes "a")))
-          (should (eq 'undone (gemini-companion-edit-status edit))))))))
+          (should (eq 'undone (gemini-companion-changes-status edit))))))))
 
 (ert-deftest gemini-companion-undo-keeps-mark-line-ends-and-bytes ()
   (pcase-dolist
@@ -446,7 +445,6 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
       (goto-char (point-max))
       (insert "mine\n")
       (save-buffer)
-      (gemini-companion-changes-update-edits (list edit))
       (gemini-companion-undo-edit edit (cadr (gemini-companion-edit-hunks edit)))
       (should (equal "1\n2\n3\n4\nx\nmine\n" (buffer-string))))))
 
@@ -518,7 +516,6 @@ That is so if all lines of others stay, and none that was undone."
 (defun gemini-companion-undo-test-revert (edit)
   "Undo EDIT or a hunk of it: as the merge program does, or not at all.
 Where that has a conflict, the lines of others stay, or it is refused."
-  (gemini-companion-changes-update-edits (list edit))
   (let* ((buffer (get-file-buffer "a"))
          (state (lambda ()
                   (list (gemini-companion-test-file-text "a")
@@ -529,7 +526,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
          (hunk (and (= 0 (random 2))
                     (seq-random-elt
                      (append (seq-difference (gemini-companion-edit-hunks edit)
-                                             (gemini-companion-edit-undone edit))
+                                             (cdr (gemini-companion-changes-outcome edit)))
                              ;; All have been undone.
                              '(nil)))))
          (before (progn

@@ -163,7 +163,6 @@
     (gemini-companion-test-rewrite "a" "1\n2\n")
     (gemini-companion-undo-edit (nth 1 (gemini-companion-edits)))
     (delete-file "new")
-    (gemini-companion-changes-update-edits (gemini-companion-edits))
     (should (equal '(gone undone gone) (gemini-companion-edits-test-states)))
     (should (equal "gone" (gemini-companion-edit-word 'gone)))))
 

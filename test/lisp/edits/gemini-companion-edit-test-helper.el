@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-changes)
 (require 'gemini-companion-replace)
 (require 'gemini-companion-review-test-helper)
 
@@ -34,7 +35,7 @@ If EDIT is non-nil, call it in the proposal instead."
 
 (defun gemini-companion-edits-test-states ()
   "Return the states of all edits."
-  (mapcar #'gemini-companion-edit-status (gemini-companion-edits)))
+  (mapcar #'gemini-companion-changes-status (gemini-companion-edits)))
 
 (defun gemini-companion-edit-test-ends (&rest edits)
   "Wait until nothing is expected of EDITS; return their states."
@@ -43,7 +44,7 @@ If EDIT is non-nil, call it in the proposal instead."
                    (not (gemini-companion-written-live-p
                          (gemini-companion-edit-awaited edit))))
                  edits))
-  (mapcar #'gemini-companion-edit-status edits))
+  (mapcar #'gemini-companion-changes-status edits))
 
 (defun gemini-companion-edit-test-save (file text)
   "Save TEXT in the buffer of FILE, as the user may."

@@ -66,8 +66,7 @@
                    ("written" :decision rejected :file-state written)
                    ("rejected" :decision rejected) ("closed" :decision dismissed)
                    ("accepted" :decision dismissed :file-state written)
-                   ("auto" :decision automatic :file-state unwritten)
-                   ("accepted" :decision dismissed :file-state undone)))
+                   ("auto" :decision automatic :file-state unwritten)))
     (should (equal state
                    (gemini-companion-overview-draw--answer
                     (apply #'gemini-companion-edit-make :file "/a" :true-name "/a"

@@ -74,7 +74,6 @@ PURE is non-nil if only CLIs have written it, and nothing was kept."
   "Return what is left and kept of each file, and what became of each edit.
 The value is a list of both."
   (gemini-companion-changes--compare-all)
-  (gemini-companion-changes-update-edits (gemini-companion-edits))
   (list (mapcar (lambda (record)
                   (gemini-companion-changes-update record)
                   (list (gemini-companion-changes-path record)
@@ -92,8 +91,8 @@ The value is a list of both."
                 (gemini-companion-changes-files 'all))
         (mapcar (lambda (edit)
                   (list (gemini-companion-edit-name edit 'plain)
-                        (gemini-companion-edit-status edit)
-                        (length (gemini-companion-edit-undone edit))))
+                        (gemini-companion-changes-status edit)
+                        (length (cdr (gemini-companion-changes-outcome edit)))))
                 (gemini-companion-edits))))
 
 (defun gemini-companion-sequences--should-be (texts states world)
