@@ -33,7 +33,6 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-content)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
@@ -88,13 +87,12 @@ and of its file, a list."))
 
 (cl-defstruct (gemini-companion-changes--write
                (:noinline t)
-               (:constructor gemini-companion-changes--write (edit after hunks shown))
+               (:constructor gemini-companion-changes--write (edit after hunks))
                (:copier nil))
   "The write of EDIT to the file of a record.
 AFTER is the text that was recorded, and HUNKS are the hunks of EDIT in the
-record.  SHOWN is an alist from each `gemini-companion-hunk' of EDIT, as the
-overview displays it, to the list of the HUNKS that it consists of."
-  edit after hunks shown)
+record."
+  edit after hunks)
 
 (cl-defstruct (gemini-companion-changes-seen
                (:noinline t)
@@ -304,13 +302,10 @@ EARLIER are the hunks of an earlier write of EDIT there."
   (pcase-let* ((`(,accepted . ,in-file) (gemini-companion-changes--written edit))
                (after (or in-file accepted))
                (reviewed (gemini-companion-changes--reviewed-p edit))
-               (shown (gemini-companion-changes--shown
-                       edit before (if reviewed accepted after)))
                (known (gemini-companion-changes-file-lines record))
                (`(,lines . ,hunks)
                 (gemini-companion-changes--lines-after
-                 known edit before after (and reviewed accepted)
-                 (seq-mapcat #'cdr shown))))
+                 known edit before after (and reviewed accepted))))
     ;; A CLI may have deleted the file, and makes it again.
     (when (or (null known) (gemini-companion-edit-new-p edit))
       (setf (gemini-companion-changes-file-new record)
@@ -319,8 +314,7 @@ EARLIER are the hunks of an earlier write of EDIT there."
           (gemini-companion-changes-file-lines record) lines)
     (cl-pushnew edit (gemini-companion-changes-file-edits record))
     (push (gemini-companion-changes--write
-           edit (gemini-companion-edit-after edit) (append hunks earlier)
-           (gemini-companion-changes--with-hunks shown hunks))
+           edit (gemini-companion-edit-after edit) (append hunks earlier))
           (gemini-companion-changes-file-writes record))))
 
 (defun gemini-companion-changes--write-of (record edit)
@@ -339,61 +333,14 @@ If RECORD was set since WRITE, do nothing and return nil."
      (setf (gemini-companion-changes-file-lines record) lines)
      t)))
 
-(defun gemini-companion-changes--shown (edit before after)
-  "Return the hunks of EDIT that the overview displays, with their regions.
-The value is an alist of lists.  A region is where the lines BEFORE and AFTER
-differ; a hunk of only the byte order mark has none.  The value is nil if the
-hunks are unknown, or not those between BEFORE and AFTER."
-  (unless (gemini-companion-edit-open-p edit)
-    (let ((shown (mapcar (lambda (hunk)
-                           (cons hunk (gemini-companion-changes--regions
-                                       hunk before after)))
-                         ;; The program diff may be missing.
-                         (ignore-errors (gemini-companion-edit-hunks edit))))
-          (i 0)
-          (j 0)
-          (same t))
-      (cl-flet ((same-until (old new)
-                  (while (and same (< i old))
-                    (setq same (and (< j new) (string= (aref before i) (aref after j)))
-                          i (1+ i)
-                          j (1+ j)))
-                  (setq same (and same (= i old) (= j new)))))
-        (dolist (region (seq-mapcat #'cdr shown))
-          (same-until (gemini-companion-hunk-old region)
-                      (gemini-companion-hunk-new region))
-          (setq i (gemini-companion-hunk-old-end region)
-                j (gemini-companion-hunk-new-end region)))
-        (same-until (length before) (length after)))
-      (and same shown))))
-
-(defun gemini-companion-changes--regions (hunk before after)
-  "Return the regions of HUNK in which the lines BEFORE and AFTER differ, a list.
-In a hunk, a text that is only a byte order mark has one line.  A hunk may
-include lines that are equal in BEFORE and AFTER, if they differ by that mark or
-by line ends that the CLI does not see."
-  (gemini-companion-hunk-compare-lines
-   before after
-   (min (gemini-companion-hunk-old hunk) (length before))
-   (min (gemini-companion-hunk-old-end hunk) (length before))
-   (min (gemini-companion-hunk-new hunk) (length after))
-   (min (gemini-companion-hunk-new-end hunk) (length after))))
-
-(defun gemini-companion-changes--with-hunks (shown hunks)
-  "Return SHOWN with lists of hunks in place of regions.
-HUNKS begin with the hunks of the regions, in order."
-  (mapcar (pcase-lambda (`(,hunk . ,regions))
-            (cons hunk (mapcar (lambda (_) (pop hunks)) regions)))
-          shown))
-
-(defun gemini-companion-changes--lines-after (lines edit before after accepted regions)
+(defun gemini-companion-changes--lines-after (lines edit before after accepted)
   "Return the record LINES after EDIT has made AFTER of BEFORE, and its hunks.
-The value is a cons.  LINES is nil for a file without a record.  For ACCEPTED
-and REGIONS, see `gemini-companion-record-write'.  A wrong mark would stay: if
-the text is not the one that was written, record an error, and begin again."
+The value is a cons.  LINES is nil for a file without a record.  For ACCEPTED,
+see `gemini-companion-record-write'.  A wrong mark would stay: if the text is
+not the one that was written, record an error, and begin again."
   (cl-flet ((write (lines)
               (gemini-companion-record-write lines edit before after
-                                             :accepted accepted :regions regions)))
+                                             :accepted accepted)))
     (or (and lines
              (let ((made (write lines)))
                (if (equal after (gemini-companion-record-text (car made)))
@@ -744,10 +691,9 @@ Return nil if the file cannot be read."
 ;;;; What is left of edits
 
 (defun gemini-companion-changes-outcome (edit)
-  "Return what became of what EDIT has written, and which hunks are not there.
-The value is a cons of `written', `undone' or `gone' and a list of hunks, or nil
-if EDIT is not known to be written.  It is computed from the record of the file
-and its present text, and never stored."
+  "Return what became of what EDIT has written: `written', `undone' or `gone'.
+Return nil if EDIT is not known to be written.  The value is computed from the
+record of the file and its present text, and never stored."
   (when (eq 'written (gemini-companion-edit-file-state edit))
     (or (when-let* ((record (gemini-companion-changes--find edit))
                     (write (gemini-companion-changes--write-of record edit)))
@@ -763,13 +709,13 @@ and its present text, and never stored."
                    (and buffer
                         (gemini-companion-changes--up-to-date-p buffer)
                         buffer))))))
-        (list (if (gemini-companion-edit-undone edit) 'undone 'written)))))
+        (if (gemini-companion-edit-undone edit) 'undone 'written))))
 
 (defun gemini-companion-changes-status (edit)
   "Return `gemini-companion-edit-status' of EDIT, or what became of it since.
 That is `undone' if the user has undone it, maybe in a buffer that is not saved,
 and `gone' if others have."
-  (pcase (car (gemini-companion-changes-outcome edit))
+  (pcase (gemini-companion-changes-outcome edit)
     ((and state (or 'undone 'gone)) state)
     (_ (gemini-companion-edit-status edit))))
 
@@ -777,63 +723,42 @@ and `gone' if others have."
   "Return non-nil if EDIT has changed its file, which still has that.
 While it is unknown if it was written, assume it for an accepted edit."
   (and (gemini-companion-edit-written-p edit)
-       (not (memq (car (gemini-companion-changes-outcome edit)) '(undone gone)))))
+       (not (memq (gemini-companion-changes-outcome edit) '(undone gone)))))
 
 (defun gemini-companion-changes--state (record write exists seen)
   "Return what became of WRITE, as `gemini-companion-changes-outcome'.
 RECORD is the record of the file, which EXISTS or not.  SEEN is what is in the
 buffer of the file, or else in the file.  Return nil if that is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
-         (all (mapcar #'car (gemini-companion-changes--write-shown write)))
          (hunks (gemini-companion-changes--write-hunks write))
-         (new (gemini-companion-edit-new-p edit))
-         (undone (and seen (gemini-companion-changes--undone write seen)))
-         (none-left (cons (if (or (null hunks)
-                                  (seq-some #'gemini-companion-record-hunk-undone hunks))
-                              'undone
-                            'gone)
-                          all)))
+         (left (or (null seen)
+                   (seq-some (lambda (hunk)
+                               (memq (gemini-companion-record-state
+                                      (gemini-companion-changes-seen-states seen) hunk)
+                                     '(left kept)))
+                             hunks)))
+         (none-left (if (or (null hunks)
+                            (seq-some #'gemini-companion-record-hunk-undone hunks))
+                        'undone
+                      'gone)))
     (cond
      ((gemini-companion-edit-deleted-modes edit)
-      (if (or (eq undone 'all)
-              ;; The file was empty.
-              (and exists (null hunks)))
-          none-left
-        '(written)))
+      ;; The file may have been empty.
+      (if (and exists (or (null hunks) (not left))) none-left 'written))
      ((not exists)
       (when (seq-some #'gemini-companion-edit-new-p
                       (memq edit (gemini-companion-changes-file-edits record)))
         none-left))
-     (new '(written))
+     ((gemini-companion-edit-new-p edit) 'written)
      ;; The edit has changed nothing, or only line ends, a byte order mark or the coding
      ;; system.
      ((null hunks)
-      (let ((bytes (gemini-companion-edit-texts-bytes edit)))
-        (cond ((null (gemini-companion-edit-texts-conversion edit)) '(written))
-              ((null bytes) nil)
-              ((equal bytes (gemini-companion-edit-bytes-before edit))
-               none-left)
-              ((gemini-companion-edit-texts-in-file-p edit) '(written)))))
-     ((null seen) nil)
-     ((not (eq undone 'all)) (cons 'written undone))
+      (when-let* (((gemini-companion-edit-texts-conversion edit))
+                  (bytes (gemini-companion-edit-texts-bytes edit))
+                  ((equal bytes (gemini-companion-edit-bytes-before edit))))
+        none-left))
+     (left 'written)
      (t none-left))))
-
-(defun gemini-companion-changes--undone (write seen)
-  "Return the hunks of the edit of WRITE, as shown, that are undone in SEEN.
-Return `all' if all hunks are undone.  A hunk may be unrecorded, if the CLI has
-not changed the last newline; it counts as undone if other hunks are recorded."
-  (let* ((shown (gemini-companion-changes--write-shown write))
-         (states (gemini-companion-changes-seen-states seen))
-         (undone (seq-remove (lambda (hunk)
-                               (seq-some (lambda (recorded)
-                                           (memq (gemini-companion-record-state
-                                                  states recorded)
-                                                 '(left kept)))
-                                         (cdr hunk)))
-                             shown)))
-    (cond ((seq-every-p #'null (mapcar #'cdr shown)) nil)
-          ((length= undone (length shown)) 'all)
-          (t (mapcar #'car undone)))))
 
 ;;;; What is recorded of edits
 
@@ -848,12 +773,6 @@ and none that it has removed."
      (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks
                            (gemini-companion-changes-file-known record))
                #'eq))))
-
-(defun gemini-companion-changes--hunks (edit)
-  "Return the record of EDIT's file and the hunks of EDIT there, a cons, or nil."
-  (when-let* ((record (gemini-companion-changes--find edit))
-              (write (gemini-companion-changes--write-of record edit)))
-    (cons record (gemini-companion-changes--write-hunks write))))
 
 (defun gemini-companion-changes-share (change predicate)
   "Return `all' if all edits that wrote CHANGE satisfy PREDICATE.
@@ -913,9 +832,7 @@ For NEW-P and OLD-P, see `gemini-companion-record-split'."
                      (append known
                              (cl-loop for (hunk . other) in others
                                       when (memq hunk known) collect other))))
-           (cl-callf with-others (gemini-companion-changes--write-hunks write))
-           (dolist (shown (gemini-companion-changes--write-shown write))
-             (setcdr shown (with-others (cdr shown))))))
+           (cl-callf with-others (gemini-companion-changes--write-hunks write))))
        (gemini-companion-changes--decided record)
        (gemini-companion-changes-update record)
        (let ((parts (gemini-companion-record-without
@@ -928,13 +845,12 @@ For NEW-P and OLD-P, see `gemini-companion-record-split'."
 
 (defun gemini-companion-changes-writes (record)
   "Return the writes of RECORD, the last one first.
-A write is a list (EDIT AFTER HUNKS SHOWN): the text that was recorded, the
-hunks of EDIT, and a list of these for each hunk that the overview displays."
+A write is a list (EDIT AFTER HUNKS): the text that was recorded, and the hunks
+of EDIT."
   (mapcar (lambda (write)
             (list (gemini-companion-changes--write-edit write)
                   (gemini-companion-changes--write-after write)
-                  (gemini-companion-changes--write-hunks write)
-                  (mapcar #'cdr (gemini-companion-changes--write-shown write))))
+                  (gemini-companion-changes--write-hunks write)))
           (gemini-companion-changes-file-writes record)))
 
 (defun gemini-companion-changes-unreviewed-p (edit)
@@ -973,14 +889,7 @@ are the hunks that were undone only in a buffer; they are not undone any more."
           (gemini-companion-changes-file-new record) new
           (gemini-companion-changes-file-lines record) lines
           (gemini-companion-changes-file-writes record)
-          (mapcar (pcase-lambda (`(,edit ,after ,hunks ,shown))
-                    (let ((of-edit (and shown
-                                        (ignore-errors
-                                          (gemini-companion-edit-hunks edit)))))
-                      (gemini-companion-changes--write
-                       edit after hunks
-                       (and (length= shown (length of-edit))
-                            (cl-mapcar #'cons of-edit shown)))))
+          (mapcar (apply-partially #'apply #'gemini-companion-changes--write)
                   writes))
     (when-let* ((now (gemini-companion-changes--now record nil)))
       (gemini-companion-record-set-undone
@@ -1111,16 +1020,11 @@ This happens if its CLI has written the same text again."
                        (gemini-companion-changes-seen-look seen) hunk)))
                 hunks))))
 
-(defun gemini-companion-changes-of (edit &optional hunk)
-  "Return the record of EDIT's file, and which of its hunks EDIT has written.
-If HUNK, one of `gemini-companion-edit-hunks', is non-nil, return only the hunks
-of HUNK.  The value is a cons, or nil if nothing is recorded of EDIT."
-  (if (null hunk)
-      (gemini-companion-changes--hunks edit)
-    (when-let* ((record (gemini-companion-changes--find edit))
-                (write (gemini-companion-changes--write-of record edit))
-                (hunks (cdr (assoc hunk (gemini-companion-changes--write-shown write)))))
-      (cons record hunks))))
+(defun gemini-companion-changes-of (edit)
+  "Return the record of EDIT's file and the hunks of EDIT there, a cons, or nil."
+  (when-let* ((record (gemini-companion-changes--find edit))
+              (write (gemini-companion-changes--write-of record edit)))
+    (cons record (gemini-companion-changes--write-hunks write))))
 
 (defun gemini-companion-changes-since (edit)
   "Return the hunks of EDIT and of all edits by which its file was written later."

@@ -58,12 +58,11 @@
                              edit (pop texts) (pop texts)))
                           (reverse edits)))
           :record data
-          :writes (mapcar (pcase-lambda (`(,edit ,after ,hunks ,shown))
+          :writes (mapcar (pcase-lambda (`(,edit ,after ,hunks))
                             (list (seq-position edits edit #'eq)
                                   (or (equal after (gemini-companion-edit-after edit))
                                       after)
-                                  (mapcar number hunks)
-                                  (mapcar (apply-partially #'mapcar number) shown)))
+                                  (mapcar number hunks)))
                           writes)
           :unsaved (mapcar number (gemini-companion-changes-unsaved record))
           :owned (and seen (gemini-companion-record-owned
@@ -186,12 +185,11 @@ Signal an error if that is impossible."
       (error "Another file had this name"))
     (prog1 (gemini-companion-changes-restore
             name lines
-            (mapcar (pcase-lambda (`(,n ,after ,hunks ,shown))
+            (mapcar (pcase-lambda (`(,n ,after ,hunks . ,_))
                       (let ((edit (elt all n)))
                         (list edit
                               (if (eq after t) (gemini-companion-edit-after edit) after)
-                              (mapcar hunk hunks)
-                              (mapcar (apply-partially #'mapcar hunk) shown))))
+                              (mapcar hunk hunks))))
                     writes)
             owned (mapcar hunk unsaved) :path path :new new :edits all)
       (dolist (edit all)

@@ -172,19 +172,17 @@ For COUNTS, see `gemini-companion-record--last'."
           (setq n (1+ n)))))
     (cons (substring texts 0 n) (substring indices 0 n))))
 
-(defun gemini-companion-record--rewrite (lines text make &optional regions)
+(defun gemini-companion-record--rewrite (lines text make)
   "Return LINES after a write of TEXT, a vector, and its hunks, a cons.
-MAKE is called with a number, and returns the hunk of that region.  REGIONS are
-the differences between the known text and TEXT, if they are known."
+MAKE is called with a number, and returns the hunk of that region."
   (pcase-let* ((`(,texts . ,indices) (gemini-companion-record--present lines))
                (pieces nil)
                (hunks nil)
                (done 0))
-    (dolist (region (or regions (gemini-companion-hunk-compare-lines texts text)))
+    (dolist (region (gemini-companion-hunk-compare-lines texts text))
       (let* ((from (gemini-companion-hunk-old region))
              (to (gemini-companion-hunk-old-end region))
-             ;; Regions that are given may touch: lines of other times belong to the first.
-             (low (max done (if (< 0 from) (1+ (aref indices (1- from))) 0)))
+             (low (if (< 0 from) (1+ (aref indices (1- from))) 0))
              (high (if (< to (length indices)) (aref indices to) (length lines)))
              (hunk (funcall make (length hunks))))
         (push (substring lines done low) pieces)
@@ -608,37 +606,35 @@ Without it, such lines that an edit has removed would be missing there."
                  line))
              look))))
 
-(cl-defun gemini-companion-record-write (lines edit before after &key accepted regions)
+(cl-defun gemini-companion-record-write (lines edit before after &key accepted)
   "Return LINES after EDIT has made AFTER of BEFORE, and its hunks, a cons.
 BEFORE and AFTER are vectors of lines; a record begins with LINES that are
 BEFORE.  If the user has accepted ACCEPTED, a vector, the hunks that made it are
 reviewed, except hunks that touch unreviewed changes; the rest of AFTER, such as
-what a formatter has changed since, is unreviewed.  REGIONS are the differences
-between BEFORE and ACCEPTED, or else AFTER, if they are known."
+what a formatter has changed since, is unreviewed."
   (let* ((look (gemini-companion-record-look lines before))
          (left (and accepted
                     (seq-mapcat #'gemini-companion-record-change-hunks
                                 (gemini-companion-record-changes look))))
          (hunks nil))
-    (cl-flet ((write (text regions)
+    (cl-flet ((write (text)
                 (pcase-let ((`(,lines . ,made)
                              (gemini-companion-record--rewrite
                               look text
                               (let ((first (length hunks)))
                                 (lambda (n)
-                                  (gemini-companion-record--hunk edit (+ first n))))
-                              regions)))
+                                  (gemini-companion-record--hunk edit (+ first n)))))))
                   (setq look lines
                         hunks (append hunks made)))))
       (when accepted
-        (write accepted regions)
+        (write accepted)
         (let ((touching (cl-loop for (_ _ . these) in (gemini-companion-record--spans look)
                                  when (seq-intersection these left #'eq)
                                  append these)))
           (dolist (hunk hunks)
             (setf (gemini-companion-record-hunk-reviewed hunk)
                   (not (memq hunk touching))))))
-      (write after (and (not accepted) regions)))
+      (write after))
     (cons look hunks)))
 
 (defun gemini-companion-record-forget (lines named &optional old-p)

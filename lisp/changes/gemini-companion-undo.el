@@ -5,12 +5,12 @@
 
 ;;; Commentary:
 
-;; Undo an edit that a CLI has written, or one of its hunks, or changes.  If the file is
-;; unchanged since the CLI wrote it, it gets its previous bytes back.  If it has changed,
-;; its record says which lines belong to the edit, see `gemini-companion-changes': lines
-;; of others stay.  Lines of others that have replaced only lines of the edit go with it,
-;; after a question, and are then in the kill ring.  An edit whose lines are not recorded
-;; can only be undone by its bytes.
+;; Undo an edit that a CLI has written, or changes.  If the file is unchanged since the
+;; CLI wrote it, it gets its previous bytes back.  If it has changed, its record says which
+;; lines belong to the edit, see `gemini-companion-changes': lines of others stay.  Lines
+;; of others that have replaced only lines of the edit go with it, after a question, and are
+;; then in the kill ring.  An edit whose lines are not recorded can only be undone by its
+;; bytes.
 ;;
 ;; All is done by a `gemini-companion-step'.
 
@@ -33,8 +33,8 @@
 
 ;;;; Whether an edit can be undone
 
-(defun gemini-companion-undo-check (edit &optional hunk)
-  "Signal an error if undoing EDIT, or its HUNK, is certainly impossible."
+(defun gemini-companion-undo-check (edit)
+  "Signal an error if undoing EDIT is certainly impossible."
   (let ((file (gemini-companion-edit-file edit)))
     (when-let*
         ((why (cond
@@ -44,14 +44,10 @@
                 (and (gemini-companion-text-attributes file)
                      "exists again; nothing to undo"))
                ((gemini-companion-undo-unwritten edit))
-               ((member hunk (cdr (gemini-companion-changes-outcome edit)))
-                "does not contain this change: it is already undone")
                ((gemini-companion-edit-texts-removed-p edit)
                 (gemini-companion-undo--removed edit))
                ((not (gemini-companion-edit-known-p edit))
                 "cannot be restored: its previous text was not recorded")
-               ((and hunk (not (gemini-companion-edit-texts-utf-8-p edit)))
-                "is not text in UTF-8; undo the whole edit")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
                 "has been deleted or renamed; nothing to undo")
@@ -166,8 +162,8 @@ It names the files that this deletes, and does not move to the trash."
 
 ;;;; Edits
 
-(defun gemini-companion-undo-edit (edit &optional hunk done)
-  "Undo what EDIT has changed in its file, or only its HUNK.
+(defun gemini-companion-undo-edit (edit &optional done)
+  "Undo what EDIT has changed in its file.
 A new file is deleted, and its buffer is killed.  If the buffer of the file has
 unsaved text, change only the buffer.  If others have changed lines of the edit,
 or it is impossible, signal an error and change nothing.  Return a message; or
@@ -177,7 +173,7 @@ Ask if others have replaced lines of the edit.  With DONE non-nil, do not ask:
 that is an error."
   (if (gemini-companion-edit-unmarked edit)
       (gemini-companion-undo--unmarked edit done)
-    (gemini-companion-undo--marked edit hunk done)))
+    (gemini-companion-undo--marked edit done)))
 
 (defun gemini-companion-undo--unmarked (edit done)
   "Undo EDIT, of several files without marks, and display a message.
@@ -189,12 +185,12 @@ For DONE, see `gemini-companion-undo-edit'; return nil."
   (when done
     (funcall done nil)))
 
-(defun gemini-companion-undo--marked (edit hunk done)
-  "Undo EDIT, of one file, or its HUNK.
+(defun gemini-companion-undo--marked (edit done)
+  "Undo EDIT, of one file.
 For DONE and the value, see `gemini-companion-undo-edit'."
   (gemini-companion-undo--notice edit)
-  (gemini-companion-undo-check edit hunk)
-  (pcase-let* ((`(,step . ,changes) (gemini-companion-undo--step edit hunk))
+  (gemini-companion-undo-check edit)
+  (pcase-let* ((`(,step . ,changes) (gemini-companion-undo--step edit))
                (record (car (gemini-companion-changes-of edit)))
                (text (gemini-companion-undo--text edit))
                (hunks (gemini-companion-step-hunks step))
@@ -219,21 +215,20 @@ For DONE and the value, see `gemini-companion-undo-edit'."
                     (run-hook-with-args
                      'gemini-companion-changes-undo-functions (or record edit) changes
                      (gemini-companion-lines-split (or text "")))
-                    (gemini-companion-undo--message edit hunk step)))
+                    (gemini-companion-undo--message edit step)))
        (message "%s" said)
        (when (and remote done)
          (funcall done (and problem said)))))
     (and (not remote) said)))
 
-(defun gemini-companion-undo--message (edit hunk step)
-  "Return a message that EDIT, or its HUNK, was undone by STEP."
-  (let ((name (gemini-companion-edit-name edit)))
-    (format (cond ((eq 'none (gemini-companion-step-before step)) "%s was created again")
-                  ((eq 'none (gemini-companion-step-after step)) "Deleted %s")
-                  ((gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
-                   "Undid %s; not saved")
-                  (t "Undid %s"))
-            (if hunk (concat "a change of " name) name))))
+(defun gemini-companion-undo--message (edit step)
+  "Return a message that EDIT was undone by STEP."
+  (format (cond ((eq 'none (gemini-companion-step-before step)) "%s was created again")
+                ((eq 'none (gemini-companion-step-after step)) "Deleted %s")
+                ((gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
+                 "Undid %s; not saved")
+                (t "Undid %s"))
+          (gemini-companion-edit-name edit)))
 
 (defun gemini-companion-undo--text (edit)
   "Return the present text of the file of EDIT, or nil without a file.
@@ -277,8 +272,8 @@ three."
                   :after (and bytes (gemini-companion-undo--bytes-before edit))
                   slots)))))
 
-(defun gemini-companion-undo--step (edit hunk)
-  "Return a cons of the step to undo EDIT, or its HUNK, and of the changes.
+(defun gemini-companion-undo--step (edit)
+  "Return a cons of the step to undo EDIT, and of the changes.
 For these, see `gemini-companion-changes-undo-functions'.  Signal an
 error if that is impossible."
   (let* ((unsaved (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))
@@ -289,9 +284,7 @@ error if that is impossible."
       (list (gemini-companion-undo--whole edit)))
      ((gemini-companion-edit-new-p edit)
       (cons (gemini-companion-undo--whole edit) 'deleted))
-     ((and (or (null hunk)
-               (equal (list hunk) (gemini-companion-edit-hunks edit)))
-           bytes
+     ((and bytes
            (gemini-companion-edit-bytes-before edit)
            (gemini-companion-undo--format-kept-p edit bytes)
            (gemini-companion-edit-texts-in-file-p edit))
@@ -308,16 +301,15 @@ the text before is in %s"
 the text before is in %s")
                   (gemini-companion-edit-name edit)
                   (buffer-name (gemini-companion-undo--before edit))))
-     (t (gemini-companion-undo--step-of-lines edit hunk seen unsaved bytes)))))
+     (t (gemini-companion-undo--step-of-lines edit seen unsaved bytes)))))
 
-(defun gemini-companion-undo--step-of-lines (edit hunk seen unsaved bytes)
-  "Return the step and changes that undo HUNK of EDIT in the lines of SEEN.
+(defun gemini-companion-undo--step-of-lines (edit seen unsaved bytes)
+  "Return the step and changes that undo EDIT in the lines of SEEN.
 UNSAVED is the buffer of the file if it has unsaved text, or else BYTES are
 those of the file.  For the value, see `gemini-companion-undo--step'."
   (pcase-let* ((look (gemini-companion-changes-seen-look seen))
                (name (gemini-companion-edit-name edit))
-               (whole (gemini-companion-undo--whole-p edit hunk))
-               (`(,record . ,all) (gemini-companion-changes-of edit hunk))
+               (`(,record . ,all) (gemini-companion-changes-of edit))
                (hunks (or (gemini-companion-changes-not-undone all)
                           (user-error "%s was not changed by this" name)))
                (changes (gemini-companion-record-without look hunks)))
@@ -325,7 +317,7 @@ those of the file.  For the value, see `gemini-companion-undo--step'."
       (user-error "%s: line %d has changed since; undo its changes one by one"
                   name (1+ line)))
     (gemini-companion-changes-set-visited unsaved changes)
-    (cons (if (and whole bytes
+    (cons (if (and bytes
                    (gemini-companion-undo--restored-p edit bytes seen changes))
               (gemini-companion-step-make
                :kind 'undone :on t :record record :hunks hunks
@@ -366,13 +358,6 @@ That is so once CHANGES are undone there."
                  (gemini-companion-changes-content-with record before))
                 (gemini-companion-lines-without
                  changes (gemini-companion-changes-seen-lines seen))))))
-
-(defun gemini-companion-undo--whole-p (edit hunk)
-  "Return non-nil if nothing is left of EDIT without HUNK, or HUNK is nil."
-  (or (null hunk)
-      (equal (list hunk)
-             (seq-difference (ignore-errors (gemini-companion-edit-hunks edit))
-                             (cdr (gemini-companion-changes-outcome edit))))))
 
 (defun gemini-companion-undo--bytes-before (edit)
   "Return the bytes before EDIT, to replace the present ones of its file."

@@ -711,7 +711,7 @@ Those that need attention come first."
              (gemini-companion-edit-problem edit)
              (and (eq 'automatic (gemini-companion-edit-decision edit))
                   (gemini-companion-edit-rule edit))
-             (and (memq (car (gemini-companion-changes-outcome edit)) '(written gone))
+             (and (memq (gemini-companion-changes-outcome edit) '(written gone))
                   (not deleted)
                   (not exists)
                   "deleted or renamed since")))))))
@@ -867,9 +867,7 @@ UNFOLDED are the folds whose lines are shown."
                     (gemini-companion-edit-hunks edit)
                   ;; The text before was not kept, or the program diff fails.
                   (error (error-message-string err))))
-         (undone (pcase (gemini-companion-changes-outcome edit)
-                   ('(undone) hunks)
-                   (`(,_ . ,undone) undone))))
+         (undone (memq (gemini-companion-changes-outcome edit) '(undone gone))))
     (cond
      ((stringp hunks) (format "    %s\n" hunks))
      (hunks
@@ -880,10 +878,7 @@ UNFOLDED are the folds whose lines are shown."
            (gemini-companion-unified-draw-insert
             edit old new hunks unfolded
             :digits (gemini-companion-overview-draw--digits old new)
-            :decided (delq nil (mapcar (lambda (hunk)
-                                         (and (member hunk undone)
-                                              (cons hunk 'undone)))
-                                       hunks)))
+            :decided (and undone (mapcar (lambda (hunk) (cons hunk 'undone)) hunks)))
            (gemini-companion-overview-draw--insert-comments
             row
             (gemini-companion-lines-split (gemini-companion-text-of-buffer new))

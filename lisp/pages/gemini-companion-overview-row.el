@@ -320,7 +320,7 @@ A file that was deleted, or is not in UTF-8, has no record."
   (let ((edit (gemini-companion-overview-row-edit row)))
     (and (null (gemini-companion-overview-row-record row))
          (eq 'unreviewed (gemini-companion-edit-decision edit))
-         (eq 'written (car (gemini-companion-changes-outcome edit))))))
+         (eq 'written (gemini-companion-changes-outcome edit)))))
 
 (defun gemini-companion-overview-row-unmarked (row)
   "Return the `gemini-companion-unmarked' of ROW, a file, or nil."

@@ -682,9 +682,7 @@ in all files or in none."
      ((gemini-companion-overview-page-mark) (gemini-companion-overview--undo-change))
      ((or (gemini-companion-overview--unrecorded-p row)
           (gemini-companion-overview-row-empty-p row))
-      (gemini-companion-overview--undo-edit
-       (gemini-companion-overview-row-edit row)
-       (get-text-property (point) 'gemini-companion-hunk)))
+      (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)))
      ((gemini-companion-overview-page-on-heading-p)
       (gemini-companion-overview--undo-row row))
      (t (user-error "No change here; n goes to the next one")))))
@@ -736,8 +734,7 @@ New files are deleted, after asking."
     (cond (group (gemini-companion-overview--undo-group group))
           ((or (gemini-companion-overview--unrecorded-p row)
                (gemini-companion-overview-row-empty-p row))
-           (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)
-                                                 nil))
+           (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)))
           (t (gemini-companion-overview--undo-row row)))))
 
 (defun gemini-companion-overview--group (row)
@@ -762,7 +759,7 @@ If one of them cannot be undone, none is."
       (condition-case problem
           (gemini-companion-decision-with-all (concat "undo of " what)
             (dolist (edit edits)
-              (gemini-companion-undo-edit edit nil #'ignore)))
+              (gemini-companion-undo-edit edit #'ignore)))
         (error
          (user-error "%s: %s"
                      (gemini-companion-overview--undone
@@ -772,20 +769,18 @@ If one of them cannot be undone, none is."
     (gemini-companion-overview--refresh))
   (message "%s" (gemini-companion-overview--undone (length edits) (length edits))))
 
-(defun gemini-companion-overview--undo-edit (edit hunk)
-  "Undo EDIT as a whole, or its HUNK if that is non-nil, if the user agrees."
+(defun gemini-companion-overview--undo-edit (edit)
+  "Undo EDIT as a whole, if the user agrees."
   (let* ((file (gemini-companion-edit-file edit))
          (new (gemini-companion-edit-new-p edit))
-         (deleted (gemini-companion-edit-deleted-modes edit))
-         (hunk (and (not new) (gemini-companion-edit-texts-utf-8-p edit) hunk)))
-    (gemini-companion-undo-check edit hunk)
+         (deleted (gemini-companion-edit-deleted-modes edit)))
+    (gemini-companion-undo-check edit)
     (when (y-or-n-p (format (cond (deleted "%s was deleted; create it again? ")
                                   (new (concat "%s was new; delete it"
                                                (gemini-companion-undo-note (list edit))
                                                "? "))
                                   ((gemini-companion-edit-unmarked edit)
                                    "Undo %s%s? ")
-                                  (hunk "Undo this change of %s%s? ")
                                   (t "Undo the edit of %s%s? "))
                             (gemini-companion-edit-name edit)
                             (if (gemini-companion-revert-unsaved file)
@@ -801,7 +796,7 @@ If one of them cannot be undone, none is."
         (gemini-companion-revert-visit file))
       (let ((done (gemini-companion-decision-with
                       (concat "undo of " (gemini-companion-edit-name edit 'plain))
-                    (gemini-companion-undo-edit edit hunk))))
+                    (gemini-companion-undo-edit edit))))
         ;; After a conflict, the buffer of the file is current.
         (gemini-companion-overview--refresh)
         (when done
@@ -831,7 +826,7 @@ If one of them cannot be undone, none is."
          (new (seq-count #'gemini-companion-edit-new-p edits))
          (count (length edits)))
     (if (null (cdr all))
-        (gemini-companion-overview--undo-edit (car all) nil)
+        (gemini-companion-overview--undo-edit (car all))
       (unless edits
         (user-error "%s" (string-join (nreverse problems) "; ")))
       (when (y-or-n-p
@@ -862,7 +857,7 @@ they are written later."
                 "Undoing" (seq-difference edits remote #'eq)
                 (lambda (edit)
                   (condition-case problem
-                      (gemini-companion-undo-edit edit nil #'ignore)
+                      (gemini-companion-undo-edit edit #'ignore)
                     (error (push (error-message-string problem) problems)))))))
     (gemini-companion-overview--undo-remote (and (null left) remote) count
                                             (nreverse problems)
@@ -880,7 +875,7 @@ not undone because the user has stopped.  Report that at the end."
          (ended t))
     (while (and edits ended)
       (setq ended (condition-case problem
-                      (gemini-companion-undo-edit (pop edits) nil go-on)
+                      (gemini-companion-undo-edit (pop edits) go-on)
                     (error (funcall add (error-message-string problem))))))
     (when ended
       (gemini-companion-overview--refresh)

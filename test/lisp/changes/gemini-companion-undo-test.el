@@ -17,6 +17,16 @@
              reason (gemini-companion-test-refusal
                       (gemini-companion-undo-edit edit))))))
 
+(defun gemini-companion-undo-test-hunk (edit number)
+  "Undo the hunk NUMBER, from 0 on, of EDIT in the record of its file, as keys do."
+  (pcase-let ((`(,record . ,hunks) (gemini-companion-changes-of edit)))
+    (gemini-companion-undo-in-file
+     record
+     (gemini-companion-record-without
+      (gemini-companion-changes-seen-look
+       (gemini-companion-changes-seen record (gemini-companion-changes-buffer record)))
+      (list (nth number hunks))))))
+
 (defmacro gemini-companion-undo-test-with (files &rest body)
   "Run BODY in a directory with FILES."
   (declare (indent 1) (debug t))
@@ -210,48 +220,40 @@
                       (lambda () (revert-buffer t t))
                       (lambda () (write-file "other"))))
     (gemini-companion-undo-test-in "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
-      (pcase-let ((`(,first ,second ,_) (gemini-companion-edit-hunks edit)))
-        (gemini-companion-undo-edit edit first)
-        (forward-line 2)
-        (insert "mine\n")
-        (gemini-companion-undo-edit edit second)
-        (gemini-companion-undo-edit edit)
-        (should (eq 'undone (gemini-companion-undo-test-status edit)))
-        ;; Killing a clone drops nothing.
-        (kill-buffer (clone-indirect-buffer "clone" nil))
-        (should (eq 'undone (gemini-companion-undo-test-status edit)))
-        (funcall drop)
-        (should (eq 'accepted (gemini-companion-undo-test-status edit)))
-        (should (equal (list first) (cdr (gemini-companion-changes-outcome edit))))))))
+      (gemini-companion-undo-test-hunk edit 0)
+      (forward-line 2)
+      (insert "mine\n")
+      (gemini-companion-undo-test-hunk edit 1)
+      (gemini-companion-undo-edit edit)
+      (should (eq 'undone (gemini-companion-undo-test-status edit)))
+      ;; Killing a clone drops nothing.
+      (kill-buffer (clone-indirect-buffer "clone" nil))
+      (should (eq 'undone (gemini-companion-undo-test-status edit)))
+      (funcall drop)
+      (should (eq 'accepted (gemini-companion-undo-test-status edit))))))
 
 (ert-deftest gemini-companion-undo-is-taken-back-by-an-undo-of-the-user ()
   (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     ;; A later edit of the file has not written that again.
     (gemini-companion-undo-test-accept
      "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
-    (let ((text (buffer-string))
-          (hunk (car (gemini-companion-edit-hunks edit))))
+    (let ((text (buffer-string)))
       (buffer-enable-undo)
-      (dolist (part (list hunk nil))
-        (gemini-companion-undo-edit edit part)
-        (when part
-          (should (equal (list hunk) (cdr (gemini-companion-changes-outcome edit))))
-          (should-error (gemini-companion-undo-edit edit part)
-                        :type 'user-error))
+      (dolist (undo (list (lambda () (gemini-companion-undo-test-hunk edit 0))
+                          (lambda () (gemini-companion-undo-edit edit))))
+        (funcall undo)
         (undo-boundary)
         (undo)
         (save-buffer)
         (should (equal text (gemini-companion-test-file-text "a")))
-        (should (eq 'accepted (gemini-companion-undo-test-status edit)))
-        (should-not (cdr (gemini-companion-changes-outcome edit))))
+        (should (eq 'accepted (gemini-companion-undo-test-status edit))))
       ;; A hunk that was undone before all of it was reverted is not back.
-      (mapc (apply-partially #'gemini-companion-undo-edit edit)
-            (list hunk nil))
+      (gemini-companion-undo-test-hunk edit 0)
+      (gemini-companion-undo-edit edit)
       (undo-boundary)
       (undo)
       (save-buffer)
       (should (eq 'accepted (gemini-companion-undo-test-status edit)))
-      (should (equal (list hunk) (cdr (gemini-companion-changes-outcome edit))))
       ;; It is of the later edit if that has written it again.
       (gemini-companion-undo-edit edit)
       (gemini-companion-state-report session 'prompt "Again")
@@ -272,22 +274,21 @@
                                   (gemini-companion-test-accept "a" text 1 session)))
                             (gemini-companion-revert-now (expand-file-name "a"))))
                    (edit (progn (funcall write "one\n2\n3\n4\nfive\n")
-                                (car (gemini-companion-edits))))
-                   (`(,first ,last) (gemini-companion-edit-hunks edit)))
-        (gemini-companion-undo-edit edit first)
+                                (car (gemini-companion-edits)))))
+        (gemini-companion-undo-test-hunk edit 0)
         (funcall write "one\n2\n3\n4\nfive\n")
         (when unsaved
           (goto-char (point-max))
           (insert "6\n"))
-        (gemini-companion-undo-edit edit last)
+        (gemini-companion-undo-test-hunk edit 1)
         (should (equal (if unsaved "one\n2\n3\n4\n5\n6\n" "one\n2\n3\n4\n5\n")
                        (buffer-string)))
         (set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-undo-looks-at-nothing-at-a-save ()
   (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
-    (mapc (apply-partially #'gemini-companion-undo-edit edit)
-          (gemini-companion-edit-hunks edit))
+    (dotimes (number 2)
+      (gemini-companion-undo-test-hunk edit number))
     (goto-char (point-max))
     (insert "mine\n")
     (cl-letf (((symbol-function 'gemini-companion-record-look)
@@ -325,10 +326,6 @@
                      "a" proposed (gemini-companion-test-session-like
                                    session :client client))))
           (should-not (gemini-companion-test-left))
-          (should (string-search "undo the whole edit"
-                                 (gemini-companion-test-refusal
-                                  (gemini-companion-undo-edit
-                                   edit (car (gemini-companion-edit-hunks edit))))))
           (gemini-companion-test-write "a" (concat written "mine\n"))
           (should (equal "a is not text in UTF-8 and has changed since; the text before is \
 in *gemini before: a*"
@@ -388,8 +385,8 @@ in *gemini before: a*"
             (cl-letf (((symbol-function 'y-or-n-p) #'always))
               (if whole
                   (gemini-companion-undo-edit edit)
-                (dolist (hunk (gemini-companion-edit-hunks edit))
-                  (gemini-companion-undo-edit edit hunk))))
+                (dotimes (number (length (cdr (gemini-companion-changes-of edit))))
+                  (gemini-companion-undo-test-hunk edit number))))
             (should (equal after (gemini-companion-text-bytes "a")))))))))
 
 (defun gemini-companion-undo-test-undone
@@ -413,7 +410,7 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
           (goto-char (point-max))
           (when unsaved
             (insert "mine\n"))
-          (gemini-companion-undo-edit edit (car (gemini-companion-edit-hunks edit)))
+          (gemini-companion-undo-test-hunk edit 0)
           (should (eq unsaved (buffer-modified-p)))
           (save-buffer)
           (should (equal (encode-coding-string
@@ -445,7 +442,7 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
       (goto-char (point-max))
       (insert "mine\n")
       (save-buffer)
-      (gemini-companion-undo-edit edit (cadr (gemini-companion-edit-hunks edit)))
+      (gemini-companion-undo-test-hunk edit 1)
       (should (equal "1\n2\n3\n4\nx\nmine\n" (buffer-string))))))
 
 ;;;; Random turns
@@ -474,16 +471,6 @@ The last newline is that of the side that has changed it."
               (funcall open-p mine))
             (string-remove-suffix "\n" (buffer-string))
           (buffer-string))))))
-
-(defun gemini-companion-undo-test-without (hunk before after)
-  "Return the text AFTER with the lines of BEFORE in HUNK."
-  (let ((before (split-string before "^" t))
-        (after (split-string after "^" t)))
-    (apply #'concat
-           (append (seq-take after (gemini-companion-hunk-new hunk))
-                   (seq-subseq before (gemini-companion-hunk-old hunk)
-                               (gemini-companion-hunk-old-end hunk))
-                   (nthcdr (gemini-companion-hunk-new-end hunk) after)))))
 
 (defun gemini-companion-undo-test-type ()
   "Edit some lines of the current buffer as a user does."
@@ -514,7 +501,7 @@ That is so if all lines of others stay, and none that was undone."
          (null (seq-difference result (append now undone))))))
 
 (defun gemini-companion-undo-test-revert (edit)
-  "Undo EDIT or a hunk of it: as the merge program does, or not at all.
+  "Undo EDIT as the merge program does, or not at all.
 Where that has a conflict, the lines of others stay, or it is refused."
   (let* ((buffer (get-file-buffer "a"))
          (state (lambda ()
@@ -523,23 +510,14 @@ Where that has a conflict, the lines of others stay, or it is refused."
                         (buffer-modified-p buffer))))
          (was (funcall state))
          (base (gemini-companion-edit-after edit))
-         (hunk (and (= 0 (random 2))
-                    (seq-random-elt
-                     (append (seq-difference (gemini-companion-edit-hunks edit)
-                                             (cdr (gemini-companion-changes-outcome edit)))
-                             ;; All have been undone.
-                             '(nil)))))
-         (before (progn
+         (undone (progn
                    (gemini-companion-test-write
                     "before" (gemini-companion-edit-bytes-before edit))
                    (gemini-companion-test-file-text "before")))
-         (undone (if hunk
-                     (gemini-companion-undo-test-without hunk before base)
-                   before))
          (now (if (nth 2 was) (nth 1 was) (nth 0 was)))
          (merged (gemini-companion-undo-test-merge now base undone))
          (problem (condition-case problem
-                      (ignore (gemini-companion-undo-edit edit hunk #'ignore))
+                      (ignore (gemini-companion-undo-edit edit #'ignore))
                     (user-error (error-message-string problem)))))
     (if problem
         (progn

@@ -460,10 +460,6 @@
       (should-error (gemini-companion-undo-change) :type 'user-error)
       (should (equal "L1\n\0\nthree\n" (buffer-string))))
     (let ((edit (car (gemini-companion-edits))))
-      (should (string-search "is not text in UTF-8; undo the whole edit"
-                             (gemini-companion-test-refusal
-                               (gemini-companion-undo-check
-                                edit (car (gemini-companion-edit-hunks edit))))))
       (gemini-companion-undo-edit edit)
       (should (equal "L1\n\0\nL3\n" (gemini-companion-text-bytes "a"))))))
 

@@ -91,8 +91,7 @@ The value is a list of both."
                 (gemini-companion-changes-files 'all))
         (mapcar (lambda (edit)
                   (list (gemini-companion-edit-name edit 'plain)
-                        (gemini-companion-changes-status edit)
-                        (length (cdr (gemini-companion-changes-outcome edit)))))
+                        (gemini-companion-changes-status edit)))
                 (gemini-companion-edits))))
 
 (defun gemini-companion-sequences--should-be (texts states world)
