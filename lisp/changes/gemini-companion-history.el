@@ -9,8 +9,8 @@
 ;; edits that have written it, each with the bytes before it and the text after it.
 ;; These are lists, strings and numbers, which can be printed.
 ;;
-;; The texts of edits are similar, so each is saved as what differs from the previous
-;; one: how many bytes are equal at its beginning and its end, and the text in between.
+;; The texts of edits are similar, so each is saved as the lines that differ from the
+;; previous one.  These are compared once for each edit.
 
 ;;; Code:
 
@@ -20,6 +20,7 @@
 (require 'gemini-companion-content)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-format)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-record)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
@@ -47,16 +48,13 @@
                  (seq-mapcat #'caddr writes) edits))
                (number (lambda (hunk) (gethash hunk numbers)))
                (seen (gemini-companion-changes-seen record nil))
-               (texts (gemini-companion-history--texts
-                       (seq-mapcat #'gemini-companion-history--texts-of
-                                   (reverse edits)))))
+               (previous ""))
     (list :path (gemini-companion-changes-file-path record)
           :new (gemini-companion-changes-file-new record)
-          :edits (nreverse
-                  (mapcar (lambda (edit)
-                            (gemini-companion-history--edit
-                             edit (pop texts) (pop texts)))
-                          (reverse edits)))
+          :edits (mapcar (lambda (edit)
+                           (prog1 (gemini-companion-history--edit edit previous)
+                             (setq previous (gemini-companion-edit-after edit))))
+                         (reverse edits))
           :record data
           :writes (mapcar (pcase-lambda (`(,edit ,after ,hunks))
                             (list (seq-position edits edit #'eq)
@@ -68,19 +66,12 @@
           :owned (and seen (gemini-companion-record-owned
                             (gemini-companion-changes-seen-look seen))))))
 
-(defun gemini-companion-history--texts-of (edit)
-  "Return the bytes before and after EDIT, a list; these may be a symbol."
-  (list (gemini-companion-content-bytes (gemini-companion-edit-content edit))
-        (encode-coding-string (gemini-companion-edit-after edit)
-                              'utf-8-emacs-unix)))
-
-(defun gemini-companion-history--edit (edit before after)
+(defun gemini-companion-history--edit (edit previous)
   "Return the data of EDIT, a plist.
-For BEFORE and AFTER, see `gemini-companion-history--texts'."
+For PREVIOUS, see `gemini-companion-history--texts'."
   (let ((turn (gemini-companion-edit-turn edit))
         (written (gemini-companion-edit-format edit)))
-    (list :before before
-          :after after
+    (list :texts (gemini-companion-history--texts edit previous)
           :reported (gemini-companion-content-reported
                      (gemini-companion-edit-content edit))
           :format (and written
@@ -102,64 +93,64 @@ For BEFORE and AFTER, see `gemini-companion-history--texts'."
 
 ;;;; Texts
 
-(defun gemini-companion-history--texts (texts)
-  "Return each of TEXTS, unibyte strings, as what differs from the previous one.
-That is (HEAD TAIL TEXT): HEAD bytes of the previous text, TEXT, and the last
-TAIL bytes of the previous text.  A symbol in TEXTS stays."
-  (let ((previous ""))
-    (mapcar (lambda (text)
-              (if (symbolp text)
-                  text
-                (prog1 (gemini-companion-history--difference previous text)
-                  (setq previous text))))
-            texts)))
+(defvar gemini-companion-history--compared (make-hash-table :test 'eq :weakness 'key)
+  "Table from edits to lists (PREVIOUS BYTES AFTER BEFORE-LINES AFTER-LINES).
+BYTES are those before the edit, which has written the text AFTER, and PREVIOUS
+is the text that the edit before it has written.  BEFORE-LINES are what differs
+in BYTES from PREVIOUS, and AFTER-LINES what differs in AFTER from BYTES.")
+
+(defun gemini-companion-history--texts (edit previous)
+  "Return what differs in the texts before and after EDIT, a list of two values.
+PREVIOUS is the text that the previous edit has written.  See
+`gemini-companion-history--difference'; the first value is a symbol if there is
+no text before EDIT."
+  (let* ((bytes (gemini-companion-content-bytes (gemini-companion-edit-content edit)))
+         (after (gemini-companion-edit-after edit))
+         (known (gethash edit gemini-companion-history--compared)))
+    (unless (and known
+                 (eq previous (nth 0 known))
+                 (eq bytes (nth 1 known))
+                 (eq after (nth 2 known)))
+      (let ((before (and (stringp bytes)
+                         (decode-coding-string bytes 'utf-8-emacs-unix))))
+        (setq known
+              (puthash edit
+                       (list previous bytes after
+                             (if before
+                                 (gemini-companion-history--difference previous before)
+                               bytes)
+                             (gemini-companion-history--difference
+                              (or before previous) after))
+                       gemini-companion-history--compared))))
+    (nthcdr 3 known)))
 
 (defun gemini-companion-history--difference (a b)
-  "Return (HEAD TAIL TEXT), by which B differs from A; both are unibyte."
-  (let* ((most (min (length a) (length b)))
-         (head (gemini-companion-history--greatest
-                most (lambda (n) (equal (substring a 0 n) (substring b 0 n)))))
-         ;; TEXT begins and ends between two characters.
-         (head (if (gemini-companion-history--inside-p b head)
-                   (gemini-companion-history--before-character b head)
-                 head))
-         (tail (gemini-companion-history--greatest
-                (- most head)
-                (lambda (n)
-                  (equal (substring a (- (length a) n)) (substring b (- (length b) n)))))))
-    (while (gemini-companion-history--inside-p b (- (length b) tail))
-      (cl-decf tail))
-    (list head tail
-          (decode-coding-string (substring b head (- (length b) tail))
-                                'utf-8-emacs-unix))))
+  "Return what differs in the text B from A: a list of (FROM TO TEXT).
+The lines of A from FROM up to TO, exclusive, are TEXT in B."
+  (unless (string= a b)
+    (let ((old (gemini-companion-hunk-split a))
+          (new (gemini-companion-hunk-split b)))
+      (condition-case nil
+          (mapcar (lambda (hunk)
+                    (list (gemini-companion-hunk-old hunk)
+                          (gemini-companion-hunk-old-end hunk)
+                          (mapconcat #'identity
+                                     (substring new (gemini-companion-hunk-new hunk)
+                                                (gemini-companion-hunk-new-end hunk))
+                                     "")))
+                  (gemini-companion-hunk-compare-lines old new))
+        (gemini-companion-text-not-compared
+         (list (list 0 (length old) b)))))))
 
-(defun gemini-companion-history--greatest (most same-p)
-  "Return the greatest number up to MOST that satisfies SAME-P, or 0.
-All smaller ones do."
-  (let ((low 0)
-        (high (1+ most)))
-    (while (< 1 (- high low))
-      (let ((n (/ (+ low high) 2)))
-        (if (funcall same-p n) (setq low n) (setq high n))))
-    low))
-
-(defun gemini-companion-history--inside-p (bytes n)
-  "Return non-nil if the index N of BYTES, UTF-8, is inside of a character."
-  (and (< n (length bytes))
-       (= #x80 (logand #xc0 (aref bytes n)))))
-
-(defun gemini-companion-history--before-character (bytes n)
-  "Return the index where the character of BYTES begins that N is inside of."
-  (while (and (< 0 n) (gemini-companion-history--inside-p bytes n))
-    (cl-decf n))
-  n)
-
-(defun gemini-companion-history--text (previous difference)
-  "Return the text, unibyte, of DIFFERENCE from PREVIOUS."
-  (pcase-let ((`(,head ,tail ,text) difference))
-    (concat (substring previous 0 head)
-            (encode-coding-string text 'utf-8-emacs-unix)
-            (substring previous (- (length previous) tail)))))
+(defun gemini-companion-history--after (lines difference)
+  "Return LINES, a vector, with DIFFERENCE, a vector."
+  (let ((pieces nil)
+        (done 0))
+    (pcase-dolist (`(,from ,to ,text) difference)
+      (push (substring lines done from) pieces)
+      (push (gemini-companion-hunk-split text) pieces)
+      (setq done to))
+    (apply #'vconcat (nreverse (cons (substring lines done) pieces)))))
 
 ;;;; Restoring
 
@@ -167,15 +158,7 @@ All smaller ones do."
   "Restore the record of the file NAME, a true name, from DATA, and return it.
 Signal an error if that is impossible."
   (pcase-let* (((map :path :new :edits :record :writes :owned :unsaved) data)
-               (previous "")
-               (all (nreverse
-                     (mapcar (lambda (facts)
-                               (pcase-let ((`(,edit . ,bytes)
-                                            (gemini-companion-history--edit-of
-                                             name facts previous)))
-                                 (setq previous bytes)
-                                 edit))
-                             (reverse edits))))
+               (all (gemini-companion-history--edits name edits))
                (`(,lines . ,hunks) (gemini-companion-record-of-data record all))
                (hunk (apply-partially #'aref hunks)))
     (unless (equal name (gemini-companion-text-true-name
@@ -196,31 +179,47 @@ Signal an error if that is impossible."
         (when (gemini-companion-changes-unreviewed-p edit)
           (gemini-companion-edit-add-earlier edit))))))
 
-(defun gemini-companion-history--edit-of (name facts previous)
-  "Return the edit of the file NAME with FACTS, and the bytes after it, a cons.
-PREVIOUS are the bytes from which its texts differ."
-  (pcase-let* (((map :before :after :reported :format :file :session :since :command
-                     :decision :state :remarks :modes :missing)
-                facts)
-               (before (if (symbolp before)
-                           before
-                         (setq previous (gemini-companion-history--text
-                                         previous before))))
-               (bytes (gemini-companion-history--text previous after))
-               (after (decode-coding-string bytes 'utf-8-emacs-unix)))
-    (cons (gemini-companion-edit-make
-           :id (gensym) :session (gemini-companion-session-from-facts session)
-           :file file :true-name name :since since
-           :content (gemini-companion-content-make :bytes before :reported reported)
-           :proposed after :after after :command command :decision decision
-           :file-state state :remarks remarks :deleted-modes modes
-           :missing-directories missing :reported t
-           :format (pcase format
-                     (`(,coding ,mark ,ends)
-                      (gemini-companion-format-make
-                       :coding coding :mark mark :ends ends)))
-           :turn (gemini-companion-history--turn facts))
-          bytes)))
+(defun gemini-companion-history--edits (name all)
+  "Return new edits of the file NAME, the last one first.
+ALL are the data of each, the first one first."
+  (let ((lines [])
+        (previous "")
+        (edits nil))
+    (dolist (facts all)
+      (pcase-let* ((`(,before ,after) (plist-get facts :texts))
+                   (bytes (if (and before (symbolp before))
+                              before
+                            (setq lines (gemini-companion-history--after lines before))
+                            (encode-coding-string (mapconcat #'identity lines "")
+                                                  'utf-8-emacs-unix)))
+                   (text (mapconcat #'identity
+                                    (setq lines (gemini-companion-history--after
+                                                 lines after))
+                                    ""))
+                   (edit (gemini-companion-history--make-edit name facts bytes text)))
+        (puthash edit (list previous bytes text before after)
+                 gemini-companion-history--compared)
+        (push edit edits)
+        (setq previous text)))
+    edits))
+
+(defun gemini-companion-history--make-edit (name facts before after)
+  "Return an edit with FACTS of the file NAME, which has made AFTER of BEFORE.
+BEFORE are the bytes, or a symbol, and AFTER is a text."
+  (pcase-let (((map :reported :format :file :session :since :command
+                    :decision :state :remarks :modes :missing)
+               facts))
+    (gemini-companion-edit-make
+     :id (gensym) :session (gemini-companion-session-from-facts session)
+     :file file :true-name name :since since
+     :content (gemini-companion-content-make :bytes before :reported reported)
+     :proposed after :after after :command command :decision decision
+     :file-state state :remarks remarks :deleted-modes modes
+     :missing-directories missing :reported t
+     :format (pcase format
+               (`(,coding ,mark ,ends)
+                (gemini-companion-format-make :coding coding :mark mark :ends ends)))
+     :turn (gemini-companion-history--turn facts))))
 
 (defun gemini-companion-history--turn (facts)
   "Return the turn of the edit with FACTS, the same for all edits of a turn."
