@@ -27,7 +27,6 @@
                   "gemini-companion-prompt")
 (declare-function gemini-companion-session-name "gemini-companion-session")
 (declare-function gemini-companion-session-same-p "gemini-companion-session")
-(declare-function gemini-companion-changes-files "gemini-companion-changes")
 (declare-function gemini-companion-undone-note "gemini-companion-undone")
 (defvar gemini-companion-label-unsent-function)
 (defvar gemini-companion-overview-row-notes-function)
@@ -73,14 +72,12 @@ SESSION and STATE are its arguments."
   "The sessions whose CLIs have asked for additions to a prompt.")
 
 (defun gemini-companion-addon-prompts--addition (session read)
-  "Call `gemini-companion-undone-addition' if something was undone, or is left.
+  "Call `gemini-companion-undone-addition' if something was undone.
 SESSION and READ are its arguments.  This is the value of
 `gemini-companion-turn-addition-function'."
   (cl-pushnew session gemini-companion-addon-prompts--asking
               :test #'gemini-companion-session-same-p)
-  (and (or (featurep 'gemini-companion-undone)
-           ;; The user may have changed some of them.
-           (gemini-companion-changes-files))
+  (and (featurep 'gemini-companion-undone)
        (gemini-companion-undone-addition session read)))
 
 (defun gemini-companion-addon-prompts--notes (sessions)

@@ -28,16 +28,6 @@
 (require 'gemini-companion-undone)
 (require 'gemini-companion-view)
 
-;;;; Customization
-
-(defcustom gemini-companion-send-undone nil
-  "Non-nil means send what you have undone even without a comment.
-With a comment, `gemini-companion-send-comments' always sends what you
-have undone, so that the model does not rely on it."
-  :type 'boolean
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-reviews)
-
 ;;;; Selection
 
 (defun gemini-companion-comment-send--unsent (session)
@@ -106,10 +96,7 @@ It begins with the opening for that CLI, if there is one."
         (first (gemini-companion-undone-first undone))
         (last (gemini-companion-undone-last undone))
         (command (gemini-companion-undone-command undone)))
-    (cond ((gemini-companion-undone-replaced undone)
-           (format "I changed your lines of %s:%s." name
-                   (gemini-companion-hunk-range (cons first last))))
-          (command
+    (cond (command
            (format "I undid %s." command))
           ((null first)
            (format "I deleted %s, which you had made." name))
@@ -217,10 +204,7 @@ ring.  With COPIED, a prefix argument, record that you have pasted it."
             (undone (gemini-companion-undone-of-session session)))
         (cond (comments)
               ((gemini-companion-comment-opening session))
-              ((null undone) (user-error "No comments to send"))
-              ((not gemini-companion-send-undone)
-               (user-error "No comments to send; to send only what you have undone, \
-set `gemini-companion-send-undone'")))
+              (t (user-error "No comments to send")))
         (gemini-companion-comment-send--send session comments undone)))))
 
 (defun gemini-companion-comment-send--session ()

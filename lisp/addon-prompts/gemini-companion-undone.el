@@ -12,9 +12,6 @@
 ;; first of both takes the changes, and returns them if the CLI did not get them.  The
 ;; record of the file has their hunks, see `gemini-companion-changes': a change that is
 ;; in the file again is omitted.
-;;
-;; What others have put in the place of lines of a change that is left, such as a word
-;; that the user has corrected, is found when a report is made, and reported once.
 
 ;;; Code:
 
@@ -22,7 +19,6 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
@@ -69,26 +65,21 @@ SOURCE is the record of the file, which has the HUNKS, or the edit that was
 undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and
 LAST are the numbers of the lines that the CLI had written; if it had only
 removed lines, LAST is FIRST minus 1.  They are nil for an edit of several
-files, or if the user has deleted the file, which the CLI had made.  OLD and NEW
-are the lines without and with the change, lists of strings with newlines.
-GOING is non-nil while the change is on its way to the CLI.  REPLACED is non-nil
-if others have written OLD in the place of lines of a change that is left; then
-NEW is nil."
-  source hunks path session first last old new going replaced)
+files, or if the user has deleted the file, which the CLI had made.  OLD are the lines without the change, strings with newlines.  GOING is non-nil
+while the change is on its way to the CLI."
+  source hunks path session first last old going)
 
 (defvar gemini-companion-undone--all nil
   "Undone changes of which no CLI is notified yet, the newest first.")
 
-(defvar gemini-companion-undone--found nil
-  "Alist of (PATH . LINES): replaced lines that were found already.")
-
 (defvar gemini-companion-undone--reported nil
   "Alist of (SESSION . TIME): when undone changes were last reported.")
 
-(defun gemini-companion-undone-record (source changes now)
-  "Record that CHANGES of SOURCE in the lines NOW are undone, for their CLIs.
+(defun gemini-companion-undone-record (source changes)
+  "Record that CHANGES of SOURCE are undone, for their CLIs.
 For the arguments, see `gemini-companion-changes-undo-functions', of which
 this is a member.  The first call loads this file."
+  (gemini-companion-undone--drop source changes)
   (if (memq changes '(deleted files))
       (gemini-companion-undone--push
        source (if (gemini-companion-edit-p source)
@@ -104,8 +95,21 @@ this is a member.  The first call loads this file."
            (car (gemini-companion-record-change-edits change)))
          :hunks (gemini-companion-record-change-hunks change)
          :first (1+ start) :last end
-         :old (gemini-companion-hunk-lines change)
-         :new (append (substring now start end) nil))))))
+         :old (gemini-companion-hunk-lines change))))))
+
+(defun gemini-companion-undone--drop (source changes)
+  "Drop what was recorded when CHANGES of SOURCE were undone before.
+They were in the file again since then.  For the arguments, see
+`gemini-companion-undone-record'."
+  (let ((hunks (and (consp changes)
+                    (seq-mapcat #'gemini-companion-record-change-hunks changes))))
+    (setq gemini-companion-undone--all
+          (seq-remove (lambda (undone)
+                        (and (eq source (gemini-companion-undone-source undone))
+                             (or (null hunks)
+                                 (seq-intersection
+                                  hunks (gemini-companion-undone-hunks undone) #'eq))))
+                      gemini-companion-undone--all))))
 
 (defun gemini-companion-undone--push (source edit &rest slots)
   "Record a `gemini-companion-undone' of SOURCE for the file and CLI of EDIT.
@@ -133,81 +137,6 @@ Otherwise it is to be reported again."
   (dolist (each undone)
     (setf (gemini-companion-undone-going each) going)))
 
-(defun gemini-companion-undone--follow (edit event)
-  "Report that EDIT was written without review, if so, over undone changes.
-That is one EVENT of `gemini-companion-edit-file-functions'.  The model does
-not know yet what the user has undone."
-  (when (and (eq event 'written)
-             (memq (gemini-companion-edit-decision edit) '(automatic unreviewed))
-             (seq-some (apply-partially #'gemini-companion-undone--restores-p edit)
-                       gemini-companion-undone--all))
-    (message "%s wrote again what you have undone in %s"
-             (gemini-companion-session-name (gemini-companion-edit-session edit))
-             (gemini-companion-edit-name edit))))
-
-(defun gemini-companion-undone--restores-p (edit undone)
-  "Return non-nil if EDIT has written the lines again that UNDONE removed."
-  (let ((lines (string-join (gemini-companion-undone-new undone)))
-        (after (gemini-companion-edit-after edit)))
-    (and (equal (gemini-companion-edit-file edit) (gemini-companion-undone-path undone))
-         (not (string-blank-p lines))
-         (stringp after)
-         (string-search lines after)
-         (gemini-companion-edit-content edit)
-         (not (string-search lines (gemini-companion-edit-texts-before edit))))))
-
-;;;; Replaced lines
-
-(defun gemini-companion-undone--find-replaced (session)
-  "Record which lines of changes by the CLI of SESSION others have replaced.
-Only lines of saved files that were not found before are recorded."
-  (dolist (record (gemini-companion-changes-files))
-    (when-let* ((path (gemini-companion-changes-path record))
-                (hunks (gemini-companion-undone--hunks-of record session))
-                ((not (gemini-companion-privacy-name-hidden-p path)))
-                (seen (gemini-companion-changes-seen record nil)))
-      (pcase-dolist (`(,first . ,last)
-                     (gemini-companion-undone--ranges
-                      (gemini-companion-undone--replaced record hunks seen)))
-        (let* ((lines (append (substring (gemini-companion-changes-seen-lines seen)
-                                         first (1+ last))
-                              nil))
-               (found (cons path lines)))
-          (unless (member found gemini-companion-undone--found)
-            (push found gemini-companion-undone--found)
-            (push (gemini-companion-undone--make
-                   :source record :path path :session session :replaced t
-                   :first (1+ first) :last (1+ last) :old lines)
-                  gemini-companion-undone--all)))))))
-
-(defun gemini-companion-undone--hunks-of (record session)
-  "Return the hunks left of RECORD that the CLI of SESSION has written."
-  (seq-filter (lambda (hunk)
-                (when-let* ((edit (gemini-companion-record-hunk-edit hunk)))
-                  (gemini-companion-session-next-p
-                   session (gemini-companion-edit-session edit))))
-              (seq-mapcat #'gemini-companion-record-change-hunks
-                          (gemini-companion-changes-file-known record))))
-
-(defun gemini-companion-undone--replaced (record hunks seen)
-  "Return the indices of the lines that others have put in the place of HUNKS.
-SEEN is the state of RECORD for the text of its file.  Lines that functions of a
-save have made are left out."
-  (let ((formatted (gemini-companion-changes-file-formatted record))
-        (lines (gemini-companion-changes-seen-lines seen)))
-    (seq-remove (lambda (index)
-                  (and formatted (gethash (aref lines index) formatted)))
-                (gemini-companion-record-of-others
-                 (gemini-companion-changes-seen-look seen) hunks))))
-
-(defun gemini-companion-undone--ranges (indices)
-  "Return the ranges of INDICES, in order, a list of (FIRST . LAST)."
-  (let ((ranges nil))
-    (dolist (index indices (nreverse ranges))
-      (if (and ranges (= index (1+ (cdar ranges))))
-          (setcdr (car ranges) index)
-        (push (cons index index) ranges)))))
-
 ;;;; Selection
 
 (defun gemini-companion-undone-of-session (session)
@@ -215,7 +144,6 @@ save have made are left out."
 Include the changes of a CLI of the same kind and directory that has exited.
 Omit a change that is in its file again, as after an undo in the buffer, or on
 its way to the CLI, and those of files that are not shared."
-  (gemini-companion-undone--find-replaced session)
   (seq-filter (lambda (undone)
                 (and (not (gemini-companion-undone-going undone))
                      (gemini-companion-session-next-p
@@ -232,30 +160,12 @@ For a deleted file, return non-nil if that exists again."
     (cond ((not (or (gemini-companion-undone-first undone)
                     (gemini-companion-undone-command undone)))
            (gemini-companion-text-attributes (gemini-companion-undone-path undone)))
-          ((gemini-companion-undone-replaced undone)
-           ;; Others, or the CLI, have written there again.
-           (not (numberp (gemini-companion-undone--now undone))))
-          ((null source) (gemini-companion-undone--in-file-p undone))
+          ;; A previous Emacs has undone it.
+          ((null source) nil)
           ((gemini-companion-edit-p source)
            (gemini-companion-changes-there-p source))
           (t (gemini-companion-changes-back-p
               source (gemini-companion-undone-hunks undone))))))
-
-(defun gemini-companion-undone--in-file-p (undone)
-  "Return non-nil if the saved file has the lines of UNDONE, and not the old ones.
-This is for a change that a previous Emacs has undone."
-  (let* ((path (gemini-companion-undone-path undone))
-         (new (string-join (gemini-companion-undone-new undone)))
-         (old (string-join (gemini-companion-undone-old undone)))
-         (attributes (gemini-companion-text-attributes path)))
-    (and attributes
-         (<= (file-attribute-size attributes) gemini-companion-undone--largest)
-         (let ((text (gemini-companion-text-normalized
-                      (gemini-companion-text-read path))))
-           (if (string-blank-p new)
-               (not (string-search old text))
-             (and (string-search new text)
-                  (or (string-blank-p old) (not (string-search old text)))))))))
 
 ;;;; Reports
 
@@ -269,13 +179,8 @@ It has the lines that the saved files now have in the place of the changes."
       (let ((text (gemini-companion-undone--report (pop left) session)))
         (setq room (- room (length text)))
         (push text texts)))
-    (concat (format "The user has %s since the last prompt.  \
+    (concat "The user has undone these changes of yours since the last prompt.  \
 Lines are those of the saved file now:\n\n"
-                    (cond ((seq-every-p #'gemini-companion-undone-replaced undone)
-                           "changed lines of yours")
-                          ((seq-some #'gemini-companion-undone-replaced undone)
-                           "undone or changed lines of yours")
-                          (t "undone these changes of yours")))
             (string-join (nreverse texts) "\n")
             (and left
                  (format "\n%d more in %s" (length left)
@@ -399,22 +304,16 @@ changes are to be reported again.  This is for
 
 ;;;; Life
 
-(cl-defmethod gemini-companion-part-hooks ((_part (eql 'undone)))
-  "Report that a CLI writes again what the user has undone."
-  '((gemini-companion-edit-file-functions gemini-companion-undone--follow)))
-
 (cl-defmethod gemini-companion-part-saved ((_part (eql 'undone)))
   "Return the undone changes that no CLI knows of."
   (mapcar (lambda (undone)
             (pcase-let (((cl-struct gemini-companion-undone path session first last
-                                    old new)
+                                    old)
                          undone))
               (cons path (list :path path
                                :session (gemini-companion-session-facts session)
-                               :first first :last last :old old :new new))))
-          (seq-remove (lambda (undone)
-                        (or (gemini-companion-undone-replaced undone)
-                            (gemini-companion-undone-command undone)))
+                               :first first :last last :old old))))
+          (seq-remove #'gemini-companion-undone-command
                       (reverse gemini-companion-undone--all))))
 
 (cl-defmethod gemini-companion-part-restore ((_part (eql 'undone)) items)
@@ -430,7 +329,6 @@ changes are to be reported again.  This is for
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))
   "Drop all undone changes, as the edits are dropped."
   (setq gemini-companion-undone--all nil
-        gemini-companion-undone--found nil
         gemini-companion-undone--reported nil))
 
 ;;;; Commands

@@ -135,8 +135,7 @@ written, or was written or undone without a record.")
 The first argument is the record of the file, or the edit if its file has no
 record.  The second argument is a list of the undone changes,
 `gemini-companion-record-change's, `deleted' if the file, which was new, is
-deleted, or `files' if the edit is of several files.  The third argument is a
-vector of the lines with these changes.")
+deleted, or `files' if the edit is of several files.")
 
 (defvar gemini-companion-changes--later nil
   "Records to update after the current step, in a list after its first element.

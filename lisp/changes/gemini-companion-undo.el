@@ -110,7 +110,6 @@ Return non-nil if the file was written; otherwise its buffer has unsaved text."
   (let* ((hunks (gemini-companion-changes-not-undone
                  (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks changes)
                            #'eq)))
-         (lines (gemini-companion-lines-split (gemini-companion-changes-text record)))
          (others (gemini-companion-changes-others-in record hunks)))
     (gemini-companion-step-decide
      (gemini-companion-step-of-changes record changes hunks t)
@@ -118,7 +117,7 @@ Return non-nil if the file was written; otherwise its buffer has unsaved text."
        (unless problem
          (gemini-companion-step-save-lines others)
          (run-hook-with-args 'gemini-companion-changes-undo-functions
-                             record changes lines))))
+                             record changes))))
     (null (gemini-companion-revert-unsaved (gemini-companion-changes-path record)))))
 
 (defun gemini-companion-undo-new-file (record)
@@ -135,7 +134,7 @@ Others may have replaced lines there; these are in the kill ring then."
        (unless problem
          (gemini-companion-step-save-lines others)
          (run-hook-with-args 'gemini-companion-changes-undo-functions
-                             record 'deleted nil))))))
+                             record 'deleted))))))
 
 (defun gemini-companion-undo--deletion (&rest slots)
   "Return the step that deletes a file, with SLOTS, a plist."
@@ -181,7 +180,7 @@ For DONE, see `gemini-companion-undo-edit'; return nil."
   (gemini-companion-undo-check edit)
   (gemini-companion-step-decide
    (gemini-companion-step-make :kind 'unmarked :on t :edit edit))
-  (run-hook-with-args 'gemini-companion-changes-undo-functions edit 'files nil)
+  (run-hook-with-args 'gemini-companion-changes-undo-functions edit 'files)
   (when done
     (funcall done nil)))
 
@@ -213,8 +212,8 @@ For DONE and the value, see `gemini-companion-undo-edit'."
                               (gemini-companion-edit-name edit) problem)
                     (gemini-companion-step-save-lines others)
                     (run-hook-with-args
-                     'gemini-companion-changes-undo-functions (or record edit) changes
-                     (gemini-companion-lines-split (or text "")))
+                     'gemini-companion-changes-undo-functions
+                     (or record edit) changes)
                     (gemini-companion-undo--message edit step)))
        (message "%s" said)
        (when (and remote done)

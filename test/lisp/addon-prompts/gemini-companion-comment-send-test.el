@@ -81,17 +81,17 @@ They are as the CLI gets them, the last one first."
     (with-current-buffer "a"
       (undo-boundary)
       (undo))
-    (let ((gemini-companion-send-undone t))
-      (gemini-companion-send-comments session)
-      (should (equal '("Comments on your changes:\n\nI undid your change of a:4-5.")
-                     sent))
-      (should-error (gemini-companion-send-comments session) :type 'user-error))))
+    (gemini-companion-comment-opening-set session "Good.")
+    (gemini-companion-send-comments session)
+    (should (equal '("Good.\n\nComments on your changes:\n
+I undid your change of a:4-5.")
+                   sent))
+    (should-not (gemini-companion-undone-of-session session))))
 
 (ert-deftest gemini-companion-comment-send-tells-what-was-undone-in-the-list ()
   (gemini-companion-comment-send-test-with
       `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
-    (let ((gemini-companion-send-undone t)
-          (undo (lambda (name &optional unfold whole)
+    (let ((undo (lambda (name &optional unfold whole)
                   (gemini-companion-list)
                   (goto-char (point-min))
                   (re-search-forward (concat "−[0-9]  " name))
@@ -109,8 +109,9 @@ They are as the CLI gets them, the last one first."
       (funcall undo "b" "nine")
       (funcall undo "new")
       (should-not (file-exists-p "new"))
+      (gemini-companion-comment-opening-set session "Good.")
       (gemini-companion-send-comments session)
-      (should (equal (list (concat "Comments on your changes:\n\n"
+      (should (equal (list (concat "Good.\n\nComments on your changes:\n\n"
                                    "I undid your change of a:1.\n"
                                    "I undid your change of a:4-5.\n"
                                    "I restored the lines that you removed at a:8.\n"
@@ -130,10 +131,11 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-turn-page session)
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
       (gemini-companion-overview-undo))
-    (let ((gemini-companion-send-undone t))
-      (gemini-companion-send-comments session)
-      (should (equal '("Comments on your changes:\n\nI deleted new, which you had made.")
-                     sent)))))
+    (gemini-companion-comment-opening-set session "Good.")
+    (gemini-companion-send-comments session)
+    (should (equal '("Good.\n\nComments on your changes:\n
+I deleted new, which you had made.")
+                   sent))))
 
 (ert-deftest gemini-companion-comment-send-shows-the-answer-as-another-round ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
@@ -401,7 +403,7 @@ b:4\n> four\nIn digits")
                                  gemini-companion-test-lines)
     (let ((gemini-companion-remote-names-copies `(("/ssh:far:" . ,directory)))
           (gemini-companion-remote-names-hosts
-           (list (list "/ssh:far:" :state "connected")))
+           (list (list "/ssh:far:" :state "connected" :roots '(("/" "/")))))
           (session (gemini-companion-session-make
                     :id "far" :client "gemini" :remote "/ssh:far:")))
       (gemini-companion-test-set-sessions (list session))

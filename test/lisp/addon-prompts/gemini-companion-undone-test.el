@@ -34,21 +34,33 @@
       (undo))
     (should (equal '((4 . 5)) (gemini-companion-undone-test-ranges session)))))
 
-(ert-deftest gemini-companion-undone-is-reported-when-the-cli-writes-it-again ()
-  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
-    (let ((message-log-max nil))
-      (gemini-companion-part-start 'undone)
-      (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
-      (gemini-companion-turn-page session)
-      (gemini-companion-overview-undo)
-      (ert-with-message-capture shown
-        (gemini-companion-test-writes "a" "1\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
-        (should-not (string-search "wrote again" shown))
-        (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
-        (should (string-search "wrote again what you have undone in a" shown))
-        (gemini-companion-part-stop 'undone)
-        (should-not (memq 'gemini-companion-undone--follow
-                          gemini-companion-edit-file-functions))))))
+(ert-deftest gemini-companion-undone-is-told-once-however-often-it-is-undone ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines) ("b" ""))
+    (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
+    (gemini-companion-test-writes "new" "x\n" session)
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      ;; One by one, in the overview.
+      (dotimes (_ 3)
+        (gemini-companion-turn-page session)
+        (goto-char (point-min))
+        (search-forward "\none")
+        (gemini-companion-overview-undo)
+        (should (equal '((1 . 1)) (gemini-companion-undone-test-ranges session)))
+        (gemini-companion-decision-undo)
+        (should-not (gemini-companion-undone-of-session session)))
+      ;; Whole edits.
+      (dolist (edit (gemini-companion-edits))
+        (dotimes (_ 3)
+          (gemini-companion-decision-with "undo"
+            (gemini-companion-undo-edit edit))
+          (gemini-companion-decision-undo)
+          (should-not (cl-find (gemini-companion-edit-file edit)
+                               (gemini-companion-undone-of-session session)
+                               :test #'equal :key #'gemini-companion-undone-path)))
+        (gemini-companion-decision-redo))
+      (should (equal '((1 . 1) (4 . 5) (8 . 7) (nil))
+                     (gemini-companion-undone-test-ranges session)))
+      (should (= 4 (length gemini-companion-undone--all))))))
 
 (ert-deftest gemini-companion-undone-is-told-to-the-next-cli-if-its-own-has-exited ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
@@ -115,44 +127,6 @@ the next change."
     (gemini-companion-list)
     (should-not (string-search "undone reported" (buffer-string)))))
 
-(ert-deftest gemini-companion-undone-has-the-lines-of-the-cli-that-were-changed ()
-  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\nsix\n7\n8\nnine\n"
-    (let ((text (lambda ()
-                  (prog1 (gemini-companion-undone-addition session nil)
-                    (gemini-companion-undone-addition session t)))))
-      (unwind-protect
-          (progn
-            (should-not (funcall text))
-            ;; Not in a line of the CLI, and in one that is not saved.
-            (search-forward "3\n")
-            (insert "mine\n")
-            (save-buffer)
-            (search-forward "six")
-            (replace-match "seis")
-            (should-not (funcall text))
-            (save-buffer)
-            (should (equal "The user has changed lines of yours since the last prompt.  \
-Lines are those of the saved file now:\n\na:7\n  seis"
-                           (replace-regexp-in-string
-                            "^.*/a:" "a:" (funcall text))))
-            ;; Once, and again after another change.
-            (should-not (funcall text))
-            (search-backward "seis")
-            (replace-match "VI")
-            (save-buffer)
-            (goto-char (point-min))
-            (add-hook 'gemini-companion-changes-undo-functions
-                      #'gemini-companion-undone-record)
-            (gemini-companion-test-walk 'gemini-companion-undo-change)
-            (let ((text (funcall text)))
-              (should (string-match-p "has undone or changed lines of yours" text))
-              (should (string-match-p "a:1\n  1$" text))
-              (should (string-match-p "a:7\n  VI$" text)))
-            (should-not (funcall text)))
-        (remove-hook 'gemini-companion-changes-undo-functions
-                     #'gemini-companion-undone-record)
-        (gemini-companion-part-stop 'undone)))))
-
 (ert-deftest gemini-companion-undone-reports-the-files-of-a-command ()
   (skip-unless (executable-find "git"))
   (gemini-companion-undone-test-with '(("a" "1\n") ("b" "2\n"))
@@ -183,8 +157,8 @@ Lines are those of the saved file now:\n\na:7\n  seis"
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
     (funcall undo)
-    (let ((gemini-companion-send-undone t)
-          during)
+    (gemini-companion-comment-opening-set session "Good.")
+    (let (during)
       (cl-letf (((symbol-function 'gemini-companion-compose-deliver)
                  (lambda (_text _session _file done)
                    (setq during (funcall ask))

@@ -181,11 +181,10 @@ output of that Emacs."
                                          (gemini-companion-edit-make
                                           :session (gemini-companion-session-make :id "1")
                                           :file "/a")
-                                         'deleted nil)
+                                         'deleted)
                      (featurep 'gemini-companion-undone))
               (mapcar #'gemini-companion-undone-first
-                      (gemini-companion-undone-of-session
-                       (gemini-companion-session-make :id "1")))))))))
+                      gemini-companion-undone--all)))))))
 
 (ert-deftest gemini-companion-part-core-names-nothing-of-an-add-on ()
   :tags '(pure)

@@ -510,10 +510,7 @@ Before the next restart, call REPAIR, if given, with the name."
           (let ((undone (gemini-companion-undone-of-session session)))
             (should (= 1 (length undone)))
             (should (string-search "a:1\n  1" (gemini-companion-undone--text
-                                               undone session))))
-          ;; The CLI's line is there again.
-          (gemini-companion-test-rewrite "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n")
-          (should-not (gemini-companion-undone-of-session session)))
+                                               undone session)))))
       (remove-hook 'gemini-companion-changes-undo-functions
                    #'gemini-companion-undone-record)
       (gemini-companion-part-stop 'undone))))
