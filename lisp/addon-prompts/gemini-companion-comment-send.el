@@ -16,11 +16,11 @@
 (require 'gemini-companion-comment)
 (require 'gemini-companion-comment-opening)
 (require 'gemini-companion-compose)
+(require 'gemini-companion-context)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
@@ -106,10 +106,11 @@ It begins with the opening for that CLI, if there is one."
            (format "I undid your change of %s:%s." name
                    (gemini-companion-hunk-range (cons first last)))))))
 
-(defun gemini-companion-comment-send--shared (comments)
-  "Return those of COMMENTS that may be sent.
+(defun gemini-companion-comment-send--shared (comments session)
+  "Return those of COMMENTS that may be sent to the CLI of SESSION.
 Ask about each file that is not shared whether to send the comments on it."
-  (let ((hidden (seq-filter #'gemini-companion-privacy-name-hidden-p
+  (let ((hidden (seq-remove (lambda (path)
+                              (gemini-companion-context-text-shared-p path session))
                             (seq-uniq (mapcar #'gemini-companion-comment-path
                                               comments)))))
     (dolist (path hidden comments)
@@ -200,7 +201,7 @@ ring.  With COPIED, a prefix argument, record that you have pasted it."
                           (user-error "No comments were copied for this CLI"))))
           (gemini-companion-comment-set-sent pasted session)
           (gemini-companion-comment-show-here))
-      (let ((comments (gemini-companion-comment-send--shared mine))
+      (let ((comments (gemini-companion-comment-send--shared mine session))
             (undone (gemini-companion-undone-of-session session)))
         (cond (comments)
               ((gemini-companion-comment-opening session))

@@ -22,7 +22,6 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-record)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
@@ -148,8 +147,8 @@ its way to the CLI, and those of files that are not shared."
                 (and (not (gemini-companion-undone-going undone))
                      (gemini-companion-session-next-p
                       session (gemini-companion-undone-session undone))
-                     (not (gemini-companion-privacy-name-hidden-p
-                           (gemini-companion-undone-path undone)))
+                     (gemini-companion-context-text-shared-p
+                      (gemini-companion-undone-path undone) session)
                      (not (gemini-companion-undone--restored-p undone))))
               (reverse gemini-companion-undone--all)))
 

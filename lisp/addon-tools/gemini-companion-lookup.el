@@ -66,9 +66,7 @@ Emacs handles keys in between.  Errors of both are ignored."
   "Return the true name of FILE, a file that may be shared.
 Signal an error if FILE does not exist or may not be shared."
   (let ((name (gemini-companion-text-true-name file)))
-    (unless (and name (gemini-companion-context-name-shared-p name)
-                 ;; FILE may be a hidden link to a shared file.
-                 (not (gemini-companion-privacy-name-hidden-p file)))
+    (unless (and name (gemini-companion-context-name-shared-p file))
       (user-error "%s is not shared by Emacs" file))
     (unless (file-regular-p name)
       (user-error "No such file: %s" file))

@@ -20,6 +20,7 @@
 ;;; Code:
 
 (require 'gemini-companion-changes)
+(require 'gemini-companion-context)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -27,7 +28,6 @@
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
@@ -861,7 +861,9 @@ of a plan, it has the lines and the comment only."
           (and (gemini-companion-comment--removed-p comment)
                " (removed lines)")
           "\n")))
-     (unless (and path (gemini-companion-privacy-name-hidden-p path))
+     (when (or (null path)
+               (gemini-companion-context-text-shared-p
+                path (or session (gemini-companion-comment-session comment))))
        (mapconcat (lambda (line) (concat "> " line "\n"))
                   (gemini-companion-comment--lines-now comment) ""))
      (gemini-companion-comment-text comment))))

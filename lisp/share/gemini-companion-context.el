@@ -23,6 +23,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-review-plans)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -433,15 +434,32 @@ nil while no CLI is connected or sharing is paused."
 
 ;;;; API
 
+(defun gemini-companion-context-text-shared-p (file &optional session)
+  "Return non-nil if lines of FILE may leave Emacs, for a CLI or to the disk.
+Each way out asks this.  FILE, which may be a directory, must not be hidden, nor
+outside of all roots.  The root of the CLI of SESSION counts even if it was
+removed meanwhile, and so does the plan of a CLI."
+  (let* ((name (gemini-companion-text-true-name
+                (or (gemini-companion-names-copy file) file)))
+         (directory (and name (let ((file-name-handler-alist nil))
+                                (file-directory-p name)))))
+    (and name
+         (or directory
+             (not (gemini-companion-text-unreadable-reason name)))
+         (not (gemini-companion-privacy-name-hidden-p file))
+         ;; FILE may be a link.
+         (not (gemini-companion-privacy-name-hidden-p name))
+         (or gemini-companion-share-outside-projects
+             (car (gemini-companion-roots-outermost
+                   (if directory (file-name-as-directory name) name) session))
+             (gemini-companion-review-plans-file-p name))
+         t)))
+
 (defun gemini-companion-context-name-shared-p (file)
-  "Return non-nil if FILE, a true name, may be shared with a CLI.
-It must not be hidden, nor outside of all roots, and sharing must not be
-paused."
+  "Return non-nil if FILE may be shared with a CLI without a command of the user.
+See `gemini-companion-context-text-shared-p'; sharing must not be paused."
   (and (not gemini-companion-context-paused)
-       (not (gemini-companion-text-unreadable-reason file))
-       (not (gemini-companion-privacy-name-hidden-p file))
-       (or gemini-companion-share-outside-projects
-           (car (gemini-companion-roots-outermost file)))))
+       (gemini-companion-context-text-shared-p file)))
 
 (defun gemini-companion-idle-p ()
   "Return non-nil if the server has the current state of Emacs.

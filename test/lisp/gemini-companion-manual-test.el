@@ -968,6 +968,23 @@ They are named for the user."
           (should-not (gemini-companion-manual-test-expansions
                        (read (current-buffer)))))))))
 
+(ert-deftest gemini-companion-ways-out-of-emacs-ask-one-predicate ()
+  :tags '(pure)
+  (let ((users nil))
+    (gemini-companion-manual-test-in-each-file file
+      (when (re-search-forward "(?#?'?gemini-companion-privacy-name-hidden-p\\_>" nil t)
+        (push file users)))
+    ;; Others ask `gemini-companion-context-text-shared-p', which knows the roots.
+    (should (equal '("gemini-companion-compose"   ; a file that the user drops
+                     "gemini-companion-context"   ; that predicate
+                     "gemini-companion-lookup"    ; the place of a definition, no text
+                     "gemini-companion-privacy"
+                     "gemini-companion-saved"     ; has its own roots, those of the edits
+                     "gemini-companion-send"      ; asks about files outside
+                     "gemini-companion-shell"     ; the server knows the roots
+                     "gemini-companion-trash")    ; the file itself
+                   (sort users #'string<)))))
+
 (ert-deftest gemini-companion-no-file-follows-two-streams-for-the-same-thing ()
   :tags '(pure)
   (let ((several nil))

@@ -189,6 +189,30 @@ the next change."
       (should-not (funcall ask)))
     (gemini-companion-privacy-refresh)))
 
+(ert-deftest gemini-companion-undone-adds-lines-of-shared-files-alone ()
+  (gemini-companion-undone-test-with
+      (mapcar (lambda (name) (list name (concat "SECRET of " name "\n2\n")))
+              '("p/a" "p/.env" "out" "q/b"))
+    (let* ((session (gemini-companion-test-session-like
+                     session :directory (expand-file-name "p")))
+           (text (lambda ()
+                   (when-let* ((undone (gemini-companion-undone-of-session session)))
+                     (gemini-companion-undone--text undone session)))))
+      (gemini-companion-test-set-sessions (list session))
+      (dolist (name '("p/a" "p/.env" "out" "q/b"))
+        (let ((edit (gemini-companion-test-writes name "1\n2\n" session)))
+          (gemini-companion-decision-with "undo"
+            (gemini-companion-undo-edit edit))))
+      (should (string-search "  SECRET of p/a" (funcall text)))
+      (should-not (string-match-p "SECRET of \\(?:p/.env\\|out\\|q\\)" (funcall text)))
+      (let ((gemini-companion-share-outside-projects t))
+        (should (string-search "  SECRET of out" (funcall text)))
+        (should-not (string-search "SECRET of p/.env" (funcall text))))
+      ;; A project that is open.
+      (let ((gemini-companion-roots-last (list (expand-file-name "q"))))
+        (should (string-search "  SECRET of q/b" (funcall text)))
+        (should-not (string-search "SECRET of out" (funcall text)))))))
+
 (ert-deftest gemini-companion-undone-has-the-saved-lines-within-limits ()
   (gemini-companion-undone-test-with nil
     (let* ((old (mapcar (lambda (n) (format "%d %s\n" n (make-string 300 ?x)))

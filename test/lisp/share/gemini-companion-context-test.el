@@ -300,6 +300,39 @@
           (let ((gemini-companion-share-outside-projects t))
             (gemini-companion-share-test-shares "notes" "c" "a")))))))
 
+(ert-deftest gemini-companion-share-text-of-files-in-projects-that-are-not-hidden ()
+  (gemini-companion-test-with-directory
+      '(("p/a" "") ("p/.env" "") ("p/~/b" "") ("out" "") ("p/.geminiignore" "keys/\n")
+        ("p/keys/k" ""))
+    (make-symbolic-link "../out" "p/to-out")
+    (make-symbolic-link ".env" "p/to-env")
+    (make-symbolic-link "a" "p/.env2")
+    (make-symbolic-link "p/a" "to-a")
+    (make-symbolic-link "loop" "p/loop")
+    (gemini-companion-privacy-refresh)
+    (cl-flet ((shared (&optional session)
+                (seq-filter (lambda (name)
+                              (gemini-companion-context-text-shared-p
+                               (concat directory name) session))
+                            '("p" "p/a" "p/.env" "p/keys/k" "p/~/b" "p/none" "p/to-out"
+                              "p/to-env" "p/.env2" "p/loop" "out" "none" "to-a"))))
+      (let ((gemini-companion-roots-last nil))
+        (should-not (shared)))
+      (let ((gemini-companion-roots-last (list (concat directory "p")))
+            (gemini-companion-context-paused t))
+        (should (equal '("p" "p/a" "p/~/b" "p/none" "to-a") (shared)))
+        (should-not (gemini-companion-context-name-shared-p (concat directory "p/a"))))
+      (let ((gemini-companion-roots-last nil))
+        ;; The root of its CLI counts.
+        (should (equal '("p" "p/a" "p/~/b" "p/none" "to-a")
+                       (shared (gemini-companion-session-make
+                                :id "1" :client "gemini"
+                                :directory (concat directory "p")))))
+        (let ((gemini-companion-share-outside-projects t))
+          (should (equal '("p" "p/a" "p/~/b" "p/none" "p/to-out" "out" "none" "to-a")
+                         (shared)))))
+      (should-not (gemini-companion-context-text-shared-p "/ssh:nowhere.invalid:/a")))))
+
 ;;;; Roots
 
 (defmacro gemini-companion-share-test-with-projects (names &rest body)
