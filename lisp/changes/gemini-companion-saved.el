@@ -300,7 +300,8 @@ It is not shared; or it is the copy of a remote file, which ends with Emacs."
 
 (defun gemini-companion-saved--root (name record)
   "Return the root of the file or directory NAME, or nil if it is in none.
-RECORD is its record, or nil.  A root that it was saved in stays its root."
+RECORD is its record, or nil.  A root that it was saved in stays its root; where
+files outside all projects are shared, it is the directory of NAME."
   (or (seq-some (apply-partially
                  #'gemini-companion-roots-innermost
                  (if (file-directory-p name) (file-name-as-directory name) name))
@@ -309,7 +310,7 @@ RECORD is its record, or nil.  A root that it was saved in stays its root."
                            (gemini-companion-changes-file-edit record)))
                   (cons nil (gemini-companion-sessions))))
       (cdr (gethash name gemini-companion-saved--known))
-      (and gemini-companion-share-outside-projects
+      (and (gemini-companion-context-text-shared-p name)
            (directory-file-name (file-name-directory name)))))
 
 (defun gemini-companion-saved--record (name)
@@ -339,8 +340,10 @@ RECORD is its record, or nil.  A root that it was saved in stays its root."
                                    (gemini-companion-part-saved part)))
         (when name
           (push (cons part items) (alist-get name all nil nil #'equal)))))
-    (dolist (name (seq-uniq (mapcar #'car (append all gemini-companion-saved--items))))
-      (cl-pushnew name gemini-companion-saved--due :test #'equal))
+    (cl-flet ((of (name alist) (alist-get name alist nil nil #'equal)))
+      (dolist (name (mapcar #'car (append all gemini-companion-saved--items)))
+        (unless (equal (of name all) (of name gemini-companion-saved--items))
+          (cl-pushnew name gemini-companion-saved--due :test #'equal))))
     (setq gemini-companion-saved--items all)))
 
 (defun gemini-companion-saved--save (name)
@@ -392,23 +395,23 @@ RECORD is its record, or nil.  A root that it was saved in stays its root."
     (gemini-companion-saved--soon)))
 
 (defun gemini-companion-saved--begin ()
-  "Begin to save what is due, unless another Emacs does so."
+  "Begin to save what is due, unless another Emacs saves; then try again later."
   (setq gemini-companion-saved--timer nil)
   (gemini-companion-log-guarded "Saving changes"
-    (cond ((not (gemini-companion-saved--lock))
-           (gemini-companion-saved--later 5))
+    ;; No hook runs when another program writes an ignore file.
+    (gemini-companion-privacy-refresh 'if-changed)
+    (gemini-companion-saved--collect-items)
+    ;; A file may have another name.
+    (maphash (lambda (name _)
+               (unless (or (gemini-companion-saved--record name)
+                           (assoc name gemini-companion-saved--items))
+                 (cl-pushnew name gemini-companion-saved--due :test #'equal)))
+             gemini-companion-saved--known)
+    (cond ((null gemini-companion-saved--due))
+          ((gemini-companion-saved--lock)
+           (gemini-companion-saved--go-on))
           (t
-           ;; No hook runs when another program writes an ignore file.
-           (gemini-companion-privacy-refresh 'if-changed)
-           (gemini-companion-saved--collect-items)
-           ;; A file may have another name.
-           (maphash (lambda (name _)
-                      (unless (or (gemini-companion-saved--record name)
-                                  (alist-get name gemini-companion-saved--items
-                                             nil nil #'equal))
-                        (cl-pushnew name gemini-companion-saved--due :test #'equal)))
-                    gemini-companion-saved--known)
-           (gemini-companion-saved--go-on)))))
+           (gemini-companion-saved--later 5)))))
 
 (defun gemini-companion-saved--go-on (&optional at-once)
   "Save what is due, for a slice, and then later; AT-ONCE means all.

@@ -840,6 +840,35 @@ Report what is wrong.  For FIRST, see `gemini-companion-saved-test-work'."
     (ert-info ((format "%d of %d: " (length wrong) count))
       (should-not wrong))))
 
+(ert-deftest gemini-companion-saved-second-emacs-saves-once-the-first-is-killed ()
+  (gemini-companion-saved-test-with '(("a" "1\n"))
+    (let ((first (gemini-companion-saved-test-killed default-directory 1 #'ignore)))
+      (unwind-protect
+          (progn
+            (should (gemini-companion-test-wait
+                     #'gemini-companion-saved-test-files))
+            (should (gemini-companion-saved--other))
+            (gemini-companion-test-writes "a" "one\n" session)
+            (let ((file (gemini-companion-saved--file (file-truename "a"))))
+              (should (string-match-p
+                       (format "saved by Emacs process %d;" (process-id first))
+                       (ert-with-message-capture messages
+                         (let ((inhibit-message nil))
+                           (gemini-companion-saved--begin))
+                         messages)))
+              (should-not (file-exists-p file))
+              (signal-process first 'KILL)
+              (should (gemini-companion-test-wait
+                       (lambda () (not (process-live-p first)))))
+              ;; Its own timer tries again.
+              (should (gemini-companion-test-wait
+                       (lambda () (file-exists-p file))))
+              ;; What the first one has saved is there as well.
+              (gemini-companion-saved-test-end)
+              (gemini-companion-saved-test-begin)
+              (should (< 1 (length gemini-companion-saved--found)))))
+        (kill-buffer (process-buffer first))))))
+
 (defun gemini-companion-saved-test-count ()
   "Return how many Emacsen to kill."
   (string-to-number (or (getenv "GC_KILLS") "5")))
