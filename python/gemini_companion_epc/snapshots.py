@@ -76,7 +76,6 @@ _FAST_FORWARD = "Fast-forward"
 _SYSTEMS = {".git", ".hg", ".svn", ".bzr", ".jj", "_darcs", ".sl", ".pijul"}
 # Locks and texts of unsaved buffers, drafts of `restore`, and backup files beside one.
 _EMACS = re.compile(r"\.#.+|#.+#|\.gemini-companion-.+", re.DOTALL)
-_BACKUP = re.compile(r"(.+?)(?:\.~\d+~|~)", re.DOTALL)
 _SUBMODULE = b"160000"
 
 Reason: TypeAlias = Literal[
@@ -410,8 +409,8 @@ class Store:
         if self._temporary and name.startswith(self._temporary):
             return self._temporary, Unlooked("temporary")
         directory, base = os.path.split(name)
-        backup = _BACKUP.fullmatch(base)
-        is_backup = backup and os.path.lexists(self._path(directory, backup[1]))
+        saved = _saved_in(base)
+        is_backup = saved and os.path.lexists(self._path(directory, saved))
         if is_backup or _EMACS.fullmatch(base):
             return name, Unlooked("Emacs")
         return None
@@ -878,6 +877,15 @@ def blob_name(content: bytes, like: str) -> str:
 
 def _blob(name: str) -> str:
     return name if name.strip("0") else ""
+
+
+def _saved_in(name: str) -> str:
+    """Return the name of the file whose backup file would have ``name``, or ""."""
+    stem = name.removesuffix("~")
+    if stem == name:
+        return ""
+    plain, numbered, digits = stem.rpartition(".~")
+    return plain if numbered and digits.isdecimal() else stem
 
 
 def _name(line: bytes) -> bytes:

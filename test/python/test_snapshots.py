@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gemini_companion_epc import snapshots
-from gemini_companion_epc.git import GitError
+from gemini_companion_epc import git, snapshots
+from gemini_companion_epc.git import GitError, GitTooSlow
 from gemini_companion_epc.snapshots import Difference, Snapshot, SnapshotError, Store
 
 Found = dict[str, tuple[bytes | None, bytes | None]]
@@ -452,3 +452,201 @@ def test_program_that_is_missing_or_old_is_named(
     assert snapshots.git_problem() == "git is older than 2.32"
     fake.unlink()
     assert snapshots.git_problem() == "git is not installed"
+
+
+def test_files_that_emacs_makes_are_no_part_of_a_project(tree: Tree) -> None:
+    tree.put("b#", b"1")
+    tree.begin()
+    (tree.root / ".#a").symlink_to("user@host.1")
+    for name in ("#a#", "a~", "a.~1~", "a.~x~", "b~", "#b", "b##", "sub/#c#"):
+        tree.put(name, b"2")
+    assert sorted(tree.found()) == ["#b", "a.~x~", "b##", "b~"]
+    # Their end is no secret of a command.
+    (tree.root / "#a#").unlink()
+    tree.put("new", b"3")
+    assert tree.found() == {"new": (None, b"3")}
+    assert not tree.difference.gone
+
+
+@pytest.mark.parametrize(
+    "name", [".hg/store/x", ".svn/x", ".jj/x", "_darcs/x", "sub/.bzr/x", "CVS/x"]
+)
+def test_stores_of_other_systems_are_no_part_of_a_project(
+    tree: Tree, name: str
+) -> None:
+    tree.put(name, b"1")
+    tree.put("CVS/Entries", b"1")
+    tree.commit()
+    tree.begin()
+    tree.put(name, b"2")
+    tree.put(f"{name}2", b"2")
+    tree.put("a", b"2")
+    assert tree.found() == {"a": (b"1\n", b"2")}
+
+
+def test_bare_repository_is_no_part_of_a_project(tree: Tree) -> None:
+    tree.git("clone", "-q", "--bare", ".", "bare.git")
+    tree.begin()
+    tree.put("bare.git/objects/x", b"2")
+    tree.put("bare.git/HEAD", b"2")
+    tree.put("CVS/x", b"2")
+    assert tree.found() == {"CVS/x": (None, b"2")}
+    # Without HEAD it is a directory with files that are not known.
+    (tree.root / "bare.git" / "HEAD").unlink()
+    assert tree.found() == {}
+    assert tree.difference.gone == [("bare.git/HEAD", "ignored")]
+
+
+def test_submodule_is_never_deleted(tree: Tree) -> None:
+    tree.put("sub/x", b"1")
+    tree.git("init", "-q", cwd=tree.root / "sub")
+    tree.git("add", "-A", cwd=tree.root / "sub")
+    tree.git("commit", "-qm", "x", cwd=tree.root / "sub")
+    tree.commit()
+    tree.begin()
+    tree.git("commit", "-qm", "y", "--allow-empty", cwd=tree.root / "sub")
+    tree.put("sub/x", b"2")
+    assert tree.found() == {}
+    # Its files were not looked at when it ceases to be one.
+    shutil.rmtree(tree.root / "sub" / ".git")
+    assert tree.found() == {}
+    assert not tree.difference.changes
+
+
+def test_directory_that_becomes_a_repository_is_not_looked_at(tree: Tree) -> None:
+    tree.put("app/x", b"1")
+    tree.commit()
+    tree.begin()
+    tree.git("init", "-q", cwd=tree.root / "app")
+    tree.put("app/x", b"2")
+    tree.put("app/y", b"2")
+    assert tree.found() == {}
+
+
+def test_temporary_directory_in_the_project_is_left_out(tree: Tree) -> None:
+    temporary = tree.root / "tmp"
+    temporary.mkdir()
+    store = Store(str(tree.root), str(temporary / "store"), str(temporary))
+    tree.store = store
+    tree.last = tree.take()
+    time.sleep(0.01)
+    tree.put("tmp/x", b"2")
+    tree.put("tmp2", b"2")
+    assert tree.found() == {"tmp2": (None, b"2")}
+    # A project in the temporary directory is one.
+    above = Store(str(tree.root), f"{tree.root}.above", str(tree.root.parent))
+    assert above.listing().names == ["tmp/x", "tmp2"]
+
+
+def test_text_of_an_excluded_file_is_not_reported_as_its_directory_goes(
+    tree: Tree,
+) -> None:
+    tree.put("conf/.env", b"SECRET")
+    tree.put("conf/x", b"1")
+    tree.commit()
+
+    def is_hidden(name: str) -> bool:
+        return name.endswith(".env")
+
+    tree.store = Store(str(tree.root), f"{tree.root}.store")
+    tree.last = tree.take(is_hidden)
+    time.sleep(0.01)
+    shutil.rmtree(tree.root / "conf")
+    tree.put("conf", b"2")
+    assert tree.found(is_hidden) == {"conf/x": (b"1", None)}
+    assert tree.difference.gone == [("conf/.env", "excluded")]
+    # The excluded file may be there now, so this one is not new.
+    assert tree.difference.moved == ["conf"]
+
+
+def test_files_that_were_not_looked_at_count_towards_no_limit(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MOST_FILES", 10)
+    tree.put(".gitignore", b"out\n")
+    for number in range(11):
+        tree.put(f"out/{number}", b"1")
+    tree.begin()
+    tree.put(".gitignore", b"")
+    assert tree.found() == {".gitignore": (b"out\n", b"")}
+    tree.put("out/0", b"2")
+    assert tree.found() == {}
+    # Once they fit, they are known.
+    (tree.root / "out" / "1").unlink()
+    assert tree.found() == {}
+    assert tree.difference.gone == [("out/1", "many")]
+    tree.put("out/0", b"3")
+    assert tree.found() == {"out/0": (b"2", b"3")}
+
+
+@pytest.mark.parametrize("name", [".gitattributes", ".git/info/exclude"])
+def test_file_of_a_hostile_repository_is_not_read_without_end(
+    tree: Tree, name: str
+) -> None:
+    tree.put(name, b"")
+    tree.git("add", "-A")
+    (tree.root / name).unlink()
+    (tree.root / name).symlink_to("/dev/zero")
+    tree.begin()
+    tree.put("b", b"2")
+    assert tree.found()["b"] == (None, b"2")
+    (tree.root / name).unlink()
+    os.mkfifo(tree.root / name)
+    assert git.read(str(tree.root / name)) == b""
+
+
+def test_git_is_killed_that_waits_for_a_pipe(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.begin()
+    os.mkfifo(tree.root / ".gitignore")
+    monkeypatch.setattr(snapshots, "_LIMIT", 0.2)
+    with pytest.raises(GitTooSlow, match=r"git ls-files took longer than 0.2 s"):
+        tree.found()
+
+
+def test_variables_of_the_user_choose_no_other_repository(
+    tree: Tree, plain_other: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(plain_other.root / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(plain_other.root))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tree.root / "a"))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.excludesFile")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(tree.root.parent / "ignored"))
+    (tree.root.parent / "ignored").write_text("*.o\n")
+    assert snapshots.top_level(str(tree.root)) == str(tree.root)
+    tree.begin()
+    tree.put("b.o", b"2")
+    tree.put("b", b"2")
+    assert tree.found() == {"b": (None, b"2")}
+
+
+@pytest.fixture
+def plain_other(tmp_path: Path) -> Tree:
+    """Return another repository."""
+    other = Tree(tmp_path / "other")
+    other.git("init", "-q")
+    return other
+
+
+def test_nothing_is_fetched(tree: Tree) -> None:
+    ran = tree.root.parent / "ran"
+    tree.git("config", "remote.evil.url", f"ext::sh -c 'touch {ran}'")
+    tree.git("config", "remote.evil.promisor", "true")
+    tree.git("config", "extensions.partialClone", "evil")
+    tree.git("config", "core.repositoryFormatVersion", "1")
+    tree.git("config", "protocol.ext.allow", "always")
+    head = tree.git("rev-parse", "HEAD^{tree}").strip()
+    (tree.root / ".git" / "objects" / head[:2] / head[2:]).unlink()
+    tree.begin().head()
+    tree.put("b", b"2")
+    assert tree.found() == {"b": (None, b"2")}
+    assert not ran.exists()
+
+
+def test_mode_counts_only_if_the_repository_says_so(tree: Tree) -> None:
+    tree.git("config", "core.fileMode", "false")
+    tree.begin()
+    (tree.root / "a").chmod(0o755)
+    assert tree.found() == {}
