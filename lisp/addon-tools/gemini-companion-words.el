@@ -15,7 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-code)
-(require 'gemini-companion-names)
+(require 'gemini-companion-git)
 (require 'gemini-companion-names)
 (require 'gemini-companion-text)
 
@@ -40,6 +40,7 @@ buffer counts also if only the buffer has WORD."
           (not (executable-find "git")))
       (run-at-time 0 nil then 'unknown)
     (let* ((default-directory (file-name-as-directory directory))
+           (process-environment (gemini-companion-git-environment))
            (timer nil)
            (process
             (make-process
@@ -82,9 +83,7 @@ The value is a list of true names."
 (defun gemini-companion-words--command (word)
   "Return the command that prints the names of the files with WORD.
 They are relative to `default-directory', each with a null byte at its end."
-  `("git" "--no-optional-locks"
-    ;; A project may set this variable to a program, which Git would run.
-    "-c" "core.fsmonitor=false"
+  `(,@gemini-companion-git-command
     "grep" "-zlIwF" "--no-color"
     ,@(if (locate-dominating-file default-directory ".git")
           '("--untracked")

@@ -19,6 +19,7 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-decision)
+(require 'gemini-companion-git)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-log)
@@ -48,6 +49,7 @@ This is for commits by VC and Magit, with all lines of a change."
   "Call FUNCTION with the output of git with ARGUMENTS, bytes, if it succeeds.
 Git runs in DIRECTORY and gets INPUT, a string.  Do not wait for it."
   (let* ((default-directory directory)
+         (process-environment (gemini-companion-git-environment))
          (buffer (generate-new-buffer " *gemini-companion git*"))
          (errors (make-pipe-process :name "gemini-companion-git-errors" :buffer nil
                                     :noquery t :filter #'ignore :sentinel #'ignore))
@@ -55,8 +57,7 @@ Git runs in DIRECTORY and gets INPUT, a string.  Do not wait for it."
           (make-process
            :name "gemini-companion-git" :buffer buffer :noquery t
            :connection-type 'pipe :coding 'no-conversion :stderr errors
-           :command `("git" "--no-optional-locks" "--literal-pathspecs"
-                      "-c" "core.fsmonitor=false" ,@arguments)
+           :command (append gemini-companion-git-command arguments)
            :sentinel
            (lambda (process _event)
              (unless (process-live-p process)

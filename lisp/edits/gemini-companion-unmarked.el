@@ -16,6 +16,7 @@
 (require 'cl-lib)
 (require 'diff-mode)
 (require 'seq)
+(require 'gemini-companion-git)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-slices)
@@ -157,8 +158,8 @@ has, such as #o100644, or 0 without a file."
 Signal a `user-error' if the store was deleted."
   (with-temp-buffer
     (set-buffer-multibyte nil)
-    (let ((process-environment (append (gemini-companion-unmarked-environ unmarked)
-                                       process-environment))
+    (let ((process-environment (apply #'gemini-companion-git-environment
+                                      (gemini-companion-unmarked-environ unmarked)))
           (coding-system-for-read 'no-conversion)
           (coding-system-for-write 'utf-8-unix)
           (default-directory (file-name-as-directory

@@ -59,6 +59,30 @@ visits, and the file b."
     (should (eql 3 (gemini-companion-test-left)))
     (should (equal '(1 9) (gemini-companion-test-marked "a")))))
 
+(ert-deftest gemini-companion-commit-is-read-without-other-programs ()
+  (gemini-companion-commit-test-with nil
+    ;; The output of git would begin with what gpg says.
+    (gemini-companion-test-write "gpg" "#!/bin/sh\ntouch ran\n")
+    (set-file-modes "gpg" #o755)
+    (gemini-companion-commit-test-git "config" "log.showSignature" "true")
+    (gemini-companion-commit-test-git "config" "gpg.program" (expand-file-name "gpg"))
+    (gemini-companion-commit-test-git "commit" "-qam" "second")
+    (let ((commit (string-trim (gemini-companion-commit-test-git
+                                "cat-file" "commit" "HEAD"))))
+      ;; Git only looks at the signature of a signed commit.
+      (gemini-companion-test-write
+       "commit" (replace-regexp-in-string
+                 "\n\n" "\ngpgsig -----BEGIN PGP SIGNATURE-----\n x\n \
+-----END PGP SIGNATURE-----\n\n" (concat commit "\n") t t)))
+    (let ((signed (string-trim (gemini-companion-commit-test-git
+                                "hash-object" "-t" "commit" "-w" "commit"))))
+      (gemini-companion-commit-test-git "update-ref" "--create-reflog" "-m"
+                                        "commit: second" "HEAD" signed))
+    (let ((process-environment (cons "GIT_DIR=/nonexistent" process-environment)))
+      (run-hooks 'git-commit-post-finish-hook)
+      (gemini-companion-test-eventually (memq (gemini-companion-test-left) '(nil 0))))
+    (should-not (file-exists-p "ran"))))
+
 (ert-deftest gemini-companion-commit-of-a-part-leaves-the-rest ()
   (gemini-companion-commit-test-with nil
     (pcase-dolist (`(,staged . ,left)
