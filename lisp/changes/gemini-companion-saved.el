@@ -166,12 +166,20 @@ Return nil if it is too large; then nothing is saved."
       t)))
 
 (defun gemini-companion-saved--delete (name)
-  "Delete what is saved of NAME."
+  "Delete what is saved of NAME, if it was not unreadable."
   (when (or (gethash name gemini-companion-saved--known)
             (assoc name gemini-companion-saved--found))
-    (delete-file (gemini-companion-saved--file name))
-    (remhash name gemini-companion-saved--known)
-    (setf (alist-get name gemini-companion-saved--found nil 'remove #'equal) nil)))
+    (gemini-companion-saved--delete-files name)
+    (remhash name gemini-companion-saved--known)))
+
+(defun gemini-companion-saved--delete-files (name &optional all)
+  "Delete the file for NAME, and if ALL is non-nil, what was put aside.
+What this Emacs knows of NAME stays."
+  (let ((file (gemini-companion-saved--file name)))
+    ;; An Emacs that was killed may have left a draft.
+    (dolist (suffix (cons "" (cons ".new" (and all '(".unread")))))
+      (delete-file (concat file suffix))))
+  (setf (alist-get name gemini-companion-saved--found nil 'remove #'equal) nil))
 
 (defun gemini-companion-saved--put-aside (file)
   "Rename FILE, which cannot be read, if it exists; return the new name or nil.
@@ -199,20 +207,33 @@ Put FILE aside unless it could not be read at all."
                "It is damaged")
              (abbreviate-file-name (or aside file)))))
 
+(defun gemini-companion-saved--files (suffix)
+  "Return the names of the files that end with SUFFIX."
+  (ignore-error file-missing
+    (directory-files (gemini-companion-saved--directory) t
+                     (concat "\\.eld" (regexp-quote suffix) "\\'"))))
+
+(defun gemini-companion-saved--names (suffix)
+  "Return an alist of (NAME ROOT . FILE) of the files that end with SUFFIX.
+Report those whose headers cannot be read."
+  (cl-loop for file in (gemini-companion-saved--files suffix)
+           for header = (condition-case problem
+                            (gemini-companion-saved--header
+                             (gemini-companion-text-bytes file 20000))
+                          (error
+                           (when (equal "" suffix)
+                             (gemini-companion-saved--report file nil problem))))
+           when (consp header)
+           collect (cons (car header) (cons (cadr header) file))))
+
 (defun gemini-companion-saved--find-files ()
   "Find what was saved, reading only the headers of the files."
-  (dolist (file (ignore-error file-missing
-                  (directory-files (gemini-companion-saved--directory) t "\\.eld\\'")))
-    (condition-case problem
-        (pcase-let ((`(,name ,root) (gemini-companion-saved--header
-                                     (gemini-companion-text-bytes file 20000))))
-          (unless (or (gethash name gemini-companion-saved--known)
-                      (assoc name gemini-companion-saved--found))
-            (push (cons name (cons root file)) gemini-companion-saved--found)))
-      (error (gemini-companion-saved--report file nil problem))))
-  (dolist (file (ignore-error file-missing
-                  (directory-files (gemini-companion-saved--directory) t
-                                   "\\.eld\\.unread\\'")))
+  (dolist (found (gemini-companion-saved--names ""))
+    (unless (or (gethash (car found) gemini-companion-saved--known)
+                (assoc (car found) gemini-companion-saved--found))
+      (push found gemini-companion-saved--found)))
+  (dolist (file (append (gemini-companion-saved--files ".unread")
+                        (gemini-companion-saved--files ".new")))
     (when (gemini-companion-saved--old-p file)
       (ignore-error file-error
         (delete-file file)))))
@@ -351,11 +372,15 @@ files outside all projects are shared, it is the directory of NAME."
   (gemini-companion-saved--restore name)
   (let* ((record (gemini-companion-saved--record name))
          (items (alist-get name gemini-companion-saved--items nil nil #'equal))
+         (hidden (gemini-companion-saved--hidden-p name))
          (root (and (or record items)
-                    (not (gemini-companion-saved--hidden-p name))
+                    (not hidden)
                     (gemini-companion-saved--root name record)))
          (state (and root (gemini-companion-saved--state record items))))
-    (cond ((null root) (gemini-companion-saved--delete name))
+    (cond ((null root)
+           (gemini-companion-saved--delete name)
+           (when hidden
+             (gemini-companion-saved--delete-files name 'all)))
           ((equal state (car (gethash name gemini-companion-saved--known))))
           ((gemini-companion-saved--write
             name root
@@ -610,15 +635,15 @@ undone.  In this Emacs they stay; what changes then is saved again."
   (gemini-companion-saved--find-files)
   (let* ((directory (file-name-as-directory
                      (gemini-companion-text-true-name default-directory)))
-         (all (append (mapcar (pcase-lambda (`(,name ,root . ,_)) (cons name root))
-                              gemini-companion-saved--found)
-                      (map-apply (lambda (name known) (cons name (cdr known)))
-                                 gemini-companion-saved--known)))
-         (names (mapcar #'car
-                        (seq-filter (pcase-lambda (`(,_ . ,root))
-                                      (gemini-companion-text-in-directory-p
-                                       directory root))
-                                    all))))
+         (names (seq-uniq
+                 (cl-loop for (name root) in
+                          (append gemini-companion-saved--found
+                                  (gemini-companion-saved--names ".unread")
+                                  (map-apply (lambda (name known)
+                                               (list name (cdr known)))
+                                             gemini-companion-saved--known))
+                          when (gemini-companion-text-in-directory-p directory root)
+                          collect name))))
     (unless names
       (user-error "Nothing is saved of this project"))
     (when-let* ((other (gemini-companion-saved--other)))
@@ -626,8 +651,7 @@ undone.  In this Emacs they stay; what changes then is saved again."
 type this command there" other))
     (dolist (name names)
       ;; What is known does not change by that, so it is not saved again.
-      (delete-file (gemini-companion-saved--file name))
-      (setf (alist-get name gemini-companion-saved--found nil 'remove #'equal) nil))
+      (gemini-companion-saved--delete-files name 'all))
     (message "Deleted what was saved of %d files of this project" (length names))))
 
 (provide 'gemini-companion-saved)
