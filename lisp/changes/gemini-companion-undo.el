@@ -146,11 +146,22 @@ Others may have replaced lines there; these are in the kill ring then."
 
 (defun gemini-companion-undo-note (edits)
   "Return a clause for a question before EDITS are undone, or \"\".
-It names the files that this deletes, and does not move to the trash."
-  (gemini-companion-trash-note
-   (cl-loop for edit in edits
-            when (gemini-companion-edit-new-p edit)
-            collect (gemini-companion-edit-file edit))))
+It names the files that this deletes, and does not move to the trash, and those
+whose bytes before are not known."
+  (concat
+   (gemini-companion-trash-note
+    (cl-loop for edit in edits
+             when (gemini-companion-edit-new-p edit)
+             collect (gemini-companion-edit-file edit)))
+   (let ((guessed (seq-filter (lambda (edit)
+                                (eq 'lines (gemini-companion-content-reported
+                                            (gemini-companion-edit-content edit))))
+                              edits)))
+     (cond ((null guessed) "")
+           ((cdr edits)
+            (format "; the line ends before %d of them are not known"
+                    (length guessed)))
+           (t "; the line ends before it are not known, and stay as they are")))))
 
 (defun gemini-companion-undo-question (count)
   "Return a question to ask before an undo of COUNT lines of others."
@@ -268,7 +279,7 @@ three."
            (apply #'gemini-companion-undo--deletion slots))
           (t
            (apply #'gemini-companion-step-make :kind 'undone :on t
-                  :after (and bytes (gemini-companion-undo--bytes-before edit))
+                  :after (and bytes (gemini-companion-edit-bytes-before edit))
                   slots)))))
 
 (defun gemini-companion-undo--step (edit)
@@ -320,7 +331,7 @@ those of the file.  For the value, see `gemini-companion-undo--step'."
                    (gemini-companion-undo--restored-p edit bytes seen changes))
               (gemini-companion-step-make
                :kind 'undone :on t :record record :hunks hunks
-               :before bytes :after (gemini-companion-undo--bytes-before edit))
+               :before bytes :after (gemini-companion-edit-bytes-before edit))
             (gemini-companion-step-of-changes
              record changes hunks t
              (and bytes (gemini-companion-names-of-copy
@@ -357,17 +368,6 @@ That is so once CHANGES are undone there."
                  (gemini-companion-changes-content-with record before))
                 (gemini-companion-lines-without
                  changes (gemini-companion-changes-seen-lines seen))))))
-
-(defun gemini-companion-undo--bytes-before (edit)
-  "Return the bytes before EDIT, to replace the present ones of its file."
-  (let ((content (gemini-companion-edit-content edit)))
-    (if (gemini-companion-content-reported content)
-        (encode-coding-string
-         (gemini-companion-text-fit (gemini-companion-content-text content)
-                                    (gemini-companion-undo--text edit)
-                                    'own)
-         (gemini-companion-edit-texts-coding edit))
-      (gemini-companion-edit-bytes-before edit))))
 
 (defun gemini-companion-undo--ask (edit count may-ask)
   "Signal an error if COUNT lines of others in EDIT go, and the user objects.

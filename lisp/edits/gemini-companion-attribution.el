@@ -26,6 +26,8 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
+(require 'gemini-companion-names)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-watch)
@@ -525,42 +527,54 @@ NOW is its content after that.  For BEFORE and AFTER, see
 `gemini-companion-attribution-record'.  Where BEFORE has characters that the CLI
 could not read, or the texts cannot be compared, the content before is unknown."
   (condition-case err
-      (gemini-companion-attribution--content-of-report now before after)
+      (gemini-companion-attribution--content-of-report edit now before after)
     (gemini-companion-text-not-compared
      (message "The previous text of %s is unknown: %s"
               (gemini-companion-edit-name edit) (error-message-string err))
      (gemini-companion-content-with now 'unknown))))
 
-(defun gemini-companion-attribution--content-of-report (now before after)
-  "Return the content of a file before the write that its CLI reports.
+(defun gemini-companion-attribution--content-of-report (edit now before after)
+  "Return the content of the file of EDIT before the write that its CLI reports.
 For NOW, BEFORE and AFTER, see
 `gemini-companion-attribution--reported-content'."
-  (let ((content (gemini-companion-content-encoded
-                  now
-                  (if (gemini-companion-content-bytes-p now)
-                      (gemini-companion-attribution--with-ends
-                       before after (gemini-companion-content-text now))
-                    before))))
-    (setf (gemini-companion-content-reported content) t)
+  (let* ((text (and (gemini-companion-content-bytes-p now)
+                    (gemini-companion-content-text now)))
+         (lines (and text (gemini-companion-attribution--lines-only-p
+                           before after text)))
+         (read (and text (gemini-companion-attribution--bytes-read edit now before)))
+         (content (or read
+                      (gemini-companion-content-encoded
+                       now (if lines (gemini-companion-lines-fit before text) before)))))
+    (setf (gemini-companion-content-reported content)
+          (if (and lines (null read)) 'lines t))
     ;; If Emacs reads the file otherwise than the CLI, the bytes would be wrong.
     (unless (or (eq 'utf-8-unix (gemini-companion-content-coding now))
-                (gemini-companion-edit-texts-same-p
-                 after (gemini-companion-content-text now)))
+                (gemini-companion-edit-texts-same-p after text))
       (setf (gemini-companion-content-bytes content) 'unknown))
     content))
 
-(defun gemini-companion-attribution--with-ends (before after now)
-  "Return the text BEFORE a write, with the line ends that the file had.
-The CLI reports BEFORE and AFTER, and the file has the text NOW.  If the report
-has plain line ends and no byte order mark, but the file does not, the CLI has
-preserved those of the file.  Then give each line of BEFORE the end that it has
-in NOW, or if it was removed, the end of the line at its position."
-  (if (and (not (equal after now))
-           (equal before (gemini-companion-text-normalized before))
-           (equal (gemini-companion-lines-split now)
-                  (gemini-companion-lines-split after)))
-      (gemini-companion-lines-fit before now)
-    before))
+(defun gemini-companion-attribution--lines-only-p (before after now)
+  "Return non-nil if a CLI that reports BEFORE and AFTER leaves out line ends.
+The file has the text NOW.  The report has plain line ends and no byte order
+mark, but the file does not, so the CLI has written others than it reports."
+  (and (not (equal after now))
+       (equal before (gemini-companion-text-normalized before))
+       (equal (gemini-companion-lines-split now)
+              (gemini-companion-lines-split after))))
+
+(defun gemini-companion-attribution--bytes-read (edit now before)
+  "Return the content that Emacs has read before EDIT, if its lines are BEFORE.
+BEFORE has plain line ends, and may be all that the CLI reports.  The buffer of
+the file has that text until it is reverted.  NOW is the content after EDIT."
+  (when-let* ((buffer (gemini-companion-names-buffer
+                       (gemini-companion-edit-file edit)))
+              ((not (buffer-modified-p buffer)))
+              (bytes (with-current-buffer buffer
+                       (gemini-companion-revert-encoded)))
+              (content (gemini-companion-content-with now bytes))
+              ((equal before (gemini-companion-text-normalized
+                              (gemini-companion-content-text content)))))
+    content))
 
 (provide 'gemini-companion-attribution)
 ;;; gemini-companion-attribution.el ends here

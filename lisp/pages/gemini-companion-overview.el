@@ -783,9 +783,10 @@ If one of them cannot be undone, none is."
                                    "Undo %s%s? ")
                                   (t "Undo the edit of %s%s? "))
                             (gemini-companion-edit-name edit)
-                            (if (gemini-companion-revert-unsaved file)
-                                " in its unsaved buffer"
-                              ", and save")))
+                            (concat (if (gemini-companion-revert-unsaved file)
+                                        " in its unsaved buffer"
+                                      ", and save")
+                                    (gemini-companion-undo-note (list edit)))))
       ;; Visit the file before undoing, so that an undo in its buffer restores the edit.
       (unless (or new deleted (gemini-companion-edit-unmarked edit)
                   ;; Visiting it may ask for a password.

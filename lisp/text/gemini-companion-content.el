@@ -24,8 +24,8 @@
 BYTES is a unibyte string; `none' if there is no file; `unknown' if its bytes
 cannot be kept; or nil while the file has not been read.  CODING is the coding
 system in which Emacs reads them, with plain line ends.  REPORTED is non-nil if
-the CLI has reported the text: it may have plain line ends where the file had
-others."
+the CLI has reported the text; it is `lines' if it has reported no line ends and
+no byte order mark, so that BYTES have those from after the write."
   (bytes nil) (coding 'utf-8-unix) (reported nil))
 
 (defun gemini-companion-content-read (bytes coding)

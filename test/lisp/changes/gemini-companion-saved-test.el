@@ -973,4 +973,112 @@ An Emacs that worked there was KILLED at that time.  Return what is wrong."
       (gemini-companion-saved-test-end 'killed))))
 
 (provide 'gemini-companion-saved-test)
+;;;; Bytes
+
+(defconst gemini-companion-saved-test-formats
+  '((lf "\n" "\n" "\n") (crlf "\r\n" "\r\n" "\r\n") (cr "\r" "\r" "\r")
+    (mixed "\r\n" "\n" "\r\n") (more "\n" "\r\n" "\n"))
+  "Lists of a name and the ends of three lines.")
+
+(defun gemini-companion-saved-test-bytes (ends line coding)
+  "Return the bytes of three lines with ENDS in CODING; LINE is the second one."
+  (encode-coding-string
+   (mapconcat #'concat (cl-mapcar #'concat (list "one" line "three") ends) "")
+   coding))
+
+(defun gemini-companion-saved-test-conversions (function)
+  "Call FUNCTION with the bytes of all pairs of formats, without and with a change.
+The third argument is a phrase about them."
+  (pcase-dolist (`(,mark . ,mark-after) '((nil . nil) (nil . t) (t . nil) (t . t)))
+    (pcase-dolist (`(,name . ,ends) gemini-companion-saved-test-formats)
+      (pcase-dolist (`(,name-after . ,ends-after) gemini-companion-saved-test-formats)
+        (dolist (line '("zw\u00f6lf" "zwei"))
+          (let ((before (gemini-companion-saved-test-bytes
+                         ends "zw\u00f6lf"
+                         (if mark 'utf-8-with-signature-unix 'utf-8-unix)))
+                (after (gemini-companion-saved-test-bytes
+                        ends-after line
+                        (if mark-after 'utf-8-with-signature-unix 'utf-8-unix))))
+            (unless (equal before after)
+              (funcall function before after
+                       (format "%s%s -> %s%s %s" name (if mark " mark" "")
+                               name-after (if mark-after " mark" "") line)))))))))
+
+(defun gemini-companion-saved-test-lines (bytes)
+  "Return the text of BYTES as a CLI reports it that leaves out line ends."
+  (gemini-companion-text-normalized (decode-coding-string bytes 'utf-8-unix)))
+
+(defmacro gemini-companion-saved-test-each-conversion (text &rest body)
+  "Evaluate BODY with a file a that had `before' and has `after', now and restarted.
+If TEXT is non-nil, the CLI has reported what TEXT makes of the bytes; otherwise a
+command has written them.  In BODY, the edit is `edit'."
+  (declare (indent 1) (debug t))
+  `(let ((text ,text))
+     (gemini-companion-saved-test-conversions
+      (lambda (before after phrase)
+        (dolist (restart '(nil t))
+          (ert-info ((format "%s%s" phrase (if restart ", after a restart" "")))
+            (gemini-companion-saved-test-with '(("a" ""))
+              (let ((file (expand-file-name "a")))
+                (gemini-companion-test-write file after)
+                (if text
+                    (gemini-companion-attribution-record
+                     session file (funcall text before) (funcall text after))
+                  (gemini-companion-attribution-record-bytes
+                   session file before after "convert a"))
+                (when restart
+                  (gemini-companion-saved--save-now)
+                  (gemini-companion-saved-test-restart)
+                  (gemini-companion-saved-test-be-idle))
+                (let ((edit (car (gemini-companion-edits))))
+                  ;; A write that has changed no line is not saved.
+                  (should (or edit (and restart (string-suffix-p "\u00f6lf" phrase))))
+                  (when edit
+                    ,@body))))))))))
+
+(ert-deftest gemini-companion-saved-conversion-by-a-command-is-undone-byte-for-byte ()
+  (gemini-companion-saved-test-each-conversion nil
+    (gemini-companion-undo-edit edit)
+    (should (equal before (gemini-companion-text-bytes file)))))
+
+(ert-deftest gemini-companion-saved-conversion-by-a-cli-is-undone-byte-for-byte ()
+  (gemini-companion-saved-test-each-conversion
+      (lambda (bytes) (decode-coding-string bytes 'utf-8-unix))
+    (should (equal "" (gemini-companion-undo-note (list edit))))
+    (gemini-companion-undo-edit edit)
+    (should (equal before (gemini-companion-text-bytes file)))))
+
+;; Gemini CLI reports its edits so.
+(ert-deftest gemini-companion-saved-conversion-that-is-not-reported-is-not-guessed ()
+  (gemini-companion-saved-test-each-conversion #'gemini-companion-saved-test-lines
+    ;; A report of a file with plain line ends may have all that the file had.
+    (unless (or (equal after (gemini-companion-text-utf-8
+                              (gemini-companion-saved-test-lines after)))
+                (string-suffix-p "\u00f6lf" phrase))
+      (let ((note (gemini-companion-undo-note (list edit))))
+        (should (string-search "not known" note))
+        (gemini-companion-undo-edit edit)
+        (should (equal (gemini-companion-saved-test-lines before)
+                       (gemini-companion-saved-test-lines
+                        (gemini-companion-text-bytes file))))))))
+
+(ert-deftest gemini-companion-saved-conversion-of-a-visited-file-is-known ()
+  (gemini-companion-saved-test-conversions
+   (lambda (before after phrase)
+     (unless (string-match-p
+              "\u00f6lf\\'\\|\\`cr\\( mark\\)? -> cr\\( mark\\)? " phrase)
+       (ert-info (phrase)
+         (gemini-companion-saved-test-with '(("a" ""))
+           (gemini-companion-test-write "a" before)
+           (find-file "a")
+           (gemini-companion-test-write "a" after)
+           (gemini-companion-attribution-record
+            session buffer-file-name (gemini-companion-saved-test-lines before)
+            (gemini-companion-saved-test-lines after))
+           (gemini-companion-revert-now buffer-file-name)
+           (let ((edit (car (gemini-companion-edits))))
+             (should (equal "" (gemini-companion-undo-note (list edit))))
+             (gemini-companion-undo-edit edit)
+             (should (equal before (gemini-companion-text-bytes "a"))))))))))
+
 ;;; gemini-companion-saved-test.el ends here
