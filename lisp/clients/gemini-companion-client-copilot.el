@@ -51,6 +51,11 @@ if its directory is a workspace root, not below one.")
   (gemini-companion-client-call-hooks
    '((preToolUse postToolUse postToolUseFailure) . "bash|powershell|.+-.+")))
 
+;;;; Titles
+
+(gemini-companion-client-values copilot
+  (gemini-companion-client-reports-state-p t))
+
 ;;;; Conversations
 
 (gemini-companion-client-values copilot

@@ -40,6 +40,11 @@
    '("$PI_CODING_AGENT_DIR/settings.json" "~/.pi/agent/settings.json"))
   (gemini-companion-client-project-settings ".pi/settings.json"))
 
+;;;; Titles
+
+(gemini-companion-client-values pi
+  (gemini-companion-client-reports-state-p t))
+
 ;;;; Prompts
 
 (gemini-companion-client-values pi

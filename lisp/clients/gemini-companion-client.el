@@ -252,6 +252,10 @@ Its elements are (REGEXP . STATE); the first matching one applies.  STATE is
 `ready', `working' or `waiting'; or `named', which means `ready' if an earlier
 title of the same process had a state.")
 
+(gemini-companion-client--define gemini-companion-client-reports-state-p (client)
+  "Return non-nil if CLIENT reports its state by the Program Status Protocol.
+Reports in the terminal of another client are of a command that it runs.")
+
 (gemini-companion-client--define gemini-companion-client-work (client)
   "Return a text that CLIENT displays while it works with a title of `ready'.
 It must display that again several times in a second.")

@@ -91,6 +91,9 @@ phrase, or nil."
 (defvar gemini-companion-state--records nil
   "The records of the connected CLIs.")
 
+(defvar gemini-companion-state--updates-per-second 10
+  "Number of updates of states in a second that one terminal may cause.")
+
 ;;;; API
 
 (defun gemini-companion-session-state (session &optional lasting)
@@ -173,7 +176,8 @@ A turn may be so short that no timer runs during it."
   "Record TITLE, the window title that the program of PROCESS has set.
 The property `gemini-companion-title' of PROCESS is a cons of TITLE and
 whether a title of PROCESS has shown a state; `gemini-companion-work-count' is
-the number of titles that have shown that the program works or waits."
+the number of titles that have shown that the program works or waits.  A new
+title with a state is newer than the reports of the program."
   (let ((previous (process-get process 'gemini-companion-title))
         (meaning (assoc-default title
                                 (gemini-companion-clients-append
@@ -183,28 +187,23 @@ the number of titles that have shown that the program works or waits."
                  (cons title
                        (or (cdr previous)
                            (memq meaning '(ready working waiting)))))
+    (when (and (memq meaning '(ready working waiting))
+               (not (equal title (car previous))))
+      (process-put process 'gemini-companion-title-is-newer t))
     (when (memq meaning '(working waiting))
       (process-put process 'gemini-companion-work-count
                    (1+ (or (process-get process 'gemini-companion-work-count) 0)))))
-  (mapc #'gemini-companion-state--update gemini-companion-state--records))
+  (gemini-companion-state--update-soon process))
 
 (defun gemini-companion-state-set-program-status (process report)
   "Record REPORT, which the program of PROCESS has sent.
 REPORT is as for `gemini-companion-program-status-read'.  The property
-`gemini-companion-program-status' of PROCESS has the records.  If the report
-ends the work, end the turn, even if a review is open: a report decides nothing
-about that."
+`gemini-companion-program-status' of PROCESS has the records."
   (when-let* ((new (gemini-companion-program-status-read report)))
-    (let ((state (gemini-companion-state--program process)))
-      (gemini-companion-state--set-program
-       process (gemini-companion-program-status-set
-                (process-get process 'gemini-companion-program-status) new))
-      (when (and (memq state '(working waiting))
-                 (eq 'ready (gemini-companion-state--program process)))
-        (mapc #'gemini-companion-state--finish
-              (seq-filter (lambda (record)
-                            (eq process (gemini-companion-state--process record)))
-                          gemini-companion-state--records))))))
+    (process-put process 'gemini-companion-title-is-newer nil)
+    (gemini-companion-state--set-program
+     process (gemini-companion-program-status-set
+              (process-get process 'gemini-companion-program-status) new))))
 
 (defun gemini-companion-state-at-shell-prompt (process)
   "Record that a shell has its prompt in the terminal of PROCESS."
@@ -215,7 +214,50 @@ about that."
 (defun gemini-companion-state--set-program (process records)
   "Set the RECORDS of the program of PROCESS, and update the states of CLIs."
   (process-put process 'gemini-companion-program-status records)
-  (mapc #'gemini-companion-state--update gemini-companion-state--records))
+  (gemini-companion-state--update-soon process))
+
+(defun gemini-companion-state--update-soon (process)
+  "Update the states of CLIs after the terminal of PROCESS has shown one.
+That is at once, or, if a program shows too many in a second, at its end: the
+last state counts.  The property `gemini-companion-updates' of PROCESS is a
+cons of the beginning of that second and the number of updates in it;
+`gemini-companion-update-timer' is the timer for its end, or nil."
+  (pcase-let ((now (float-time))
+              (`(,began . ,count)
+               (or (process-get process 'gemini-companion-updates) '(0 . 0))))
+    (cond ((<= 1 (abs (- now began)))
+           (process-put process 'gemini-companion-updates (cons now 1))
+           (gemini-companion-state--update-all process))
+          ((< count gemini-companion-state--updates-per-second)
+           (process-put process 'gemini-companion-updates (cons began (1+ count)))
+           (gemini-companion-state--update-all process))
+          ((not (memq (process-get process 'gemini-companion-update-timer) timer-list))
+           (process-put process 'gemini-companion-update-timer
+                        (run-at-time (- (1+ began) now) nil
+                                     #'gemini-companion-state--update-soon
+                                     process))))))
+
+(defun gemini-companion-state--update-all (process)
+  "Update the states of all CLIs, as the terminal of PROCESS has shown one.
+If the program of PROCESS has reported the end of its work, end the turn, even
+if a review is open: a report decides nothing about that."
+  (let* ((state (gemini-companion-state--program process))
+         (ended (and (eq 'ready state)
+                     (memq (process-get process 'gemini-companion-program-state)
+                           '(working waiting)))))
+    (process-put process 'gemini-companion-program-state state)
+    (mapc #'gemini-companion-state--update gemini-companion-state--records)
+    (when ended
+      (dolist (record gemini-companion-state--records)
+        (when (and (eq process (gemini-companion-state--process record))
+                   (gemini-companion-state--reports-p
+                    (gemini-companion-state--session record)))
+          (gemini-companion-state--finish record))))))
+
+(defun gemini-companion-state--reports-p (session)
+  "Return non-nil if the CLI of SESSION reports its state.
+Reports in the terminal of another CLI are those of a command that it runs."
+  (gemini-companion-client-reports-state-p (gemini-companion-session-client session)))
 
 (defun gemini-companion-state--program (process)
   "Return the state that the program of PROCESS has reported, or nil."
@@ -370,16 +412,21 @@ Return nil if there are two CLIs in the terminal: the title may be of either."
   "Return the state of SESSION by the reports or the title of PROCESS, or nil.
 A title that has only the name of a session of Qwen Code stands for `ready'
 if another title of PROCESS has shown a state."
-  (or
-   (gemini-companion-state--program process)
-   (when-let* ((title (process-get process 'gemini-companion-title)))
-     (pcase (assoc-default (car title)
-                           (gemini-companion-client-titles
-                            (gemini-companion-session-client session))
-                           #'string-match-p)
-       ('named (and (cdr title) 'ready))
-       ((and 'ready (guard (process-get process 'gemini-companion-working))) 'working)
-       (state state)))))
+  (let ((reported (and (gemini-companion-state--reports-p session)
+                       (gemini-companion-state--program process)))
+        (titled (when-let* ((title (process-get process 'gemini-companion-title)))
+                  (pcase (assoc-default (car title)
+                                        (gemini-companion-client-titles
+                                         (gemini-companion-session-client session))
+                                        #'string-match-p)
+                    ('named (and (cdr title) 'ready))
+                    ((and 'ready (guard (process-get process
+                                                     'gemini-companion-working)))
+                     'working)
+                    (state state)))))
+    (if (process-get process 'gemini-companion-title-is-newer)
+        (or titled reported)
+      (or reported titled))))
 
 (defun gemini-companion-state--follow-question (record)
   "Record the edits about which the CLI of RECORD asks in its terminal.
@@ -596,6 +643,7 @@ The title may show that only briefly, as until an accepted edit is written."
   "Stop following the CLIs."
   (cancel-function-timers #'gemini-companion-state--interrupted)
   (cancel-function-timers #'gemini-companion-state--end-working)
+  (cancel-function-timers #'gemini-companion-state--update-soon)
   (setq gemini-companion-state--records nil))
 
 (provide 'gemini-companion-state)

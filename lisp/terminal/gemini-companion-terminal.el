@@ -447,7 +447,7 @@ The property `gemini-companion-status-answered' of PROCESS is the last time."
         (last (process-get process 'gemini-companion-status-answered)))
     (unless (and last (< (abs (- now last)) 1))
       (process-put process 'gemini-companion-status-answered now)
-      (process-send-string process "\e]7501;?\e\\"))))
+      (gemini-companion-terminal--answer process "\e]7501;?\e\\"))))
 
 (defun gemini-companion-terminal--copy (encoded)
   "Add a text that a CLI has copied to the kill ring.
@@ -469,8 +469,23 @@ invisible in a light theme."
          ;; On a text terminal, Emacs may know only whether it is dark.
          (values (or (color-values color frame)
                      (make-list 3 (if (eq foreground dark) #xffff 0)))))
-    (process-send-string
+    (gemini-companion-terminal--answer
      process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
+
+(defun gemini-companion-terminal--answer (process text)
+  "Send TEXT to the program of PROCESS, at most twenty times a second.
+Emacs would wait for a program that asks more often than it reads.  The
+property `gemini-companion-answers' of PROCESS is a cons of the beginning of
+that second and the number of answers in it."
+  (pcase-let ((now (float-time))
+              (`(,began . ,count)
+               (or (process-get process 'gemini-companion-answers) '(0 . 0))))
+    (when (<= 1 (abs (- now began)))
+      (setq began now
+            count 0))
+    (when (< count 20)
+      (process-put process 'gemini-companion-answers (cons began (1+ count)))
+      (process-send-string process text))))
 
 ;;;; Commands
 

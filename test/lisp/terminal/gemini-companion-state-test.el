@@ -23,6 +23,8 @@ reported states, the last first."
                         :id "1" :client (or client "gemini")
                         :pid (and client (process-id process))))
               (states nil)
+              ;; A test is quicker than a CLI.
+              (gemini-companion-state--updates-per-second 1000)
               (gemini-companion-state-functions
                (list (lambda (_session state) (push state states)))))
          (ignore states)
@@ -101,6 +103,51 @@ reported states, the last first."
       (funcall report "state=working")
       (funcall (process-filter process) process "\e]133;A\a")
       (should (eq 'unknown (gemini-companion-session-state session))))))
+
+;; It took two minutes.
+(ert-deftest gemini-companion-state-changes-at-most-ten-times-a-second ()
+  (pcase-dolist (`(,client . ,outputs)
+                 '(("pi" "\e]7501;state=working\e\\" "\e]7501;state=done\e\\")
+                   ("gemini" "\e]0;✦  Working… (p)\a" "\e]0;◇  Ready (p)\a")))
+    (gemini-companion-state-test-with client
+      (let ((gemini-companion-state--updates-per-second 10)
+            (updates 0)
+            (began (float-time)))
+        (cl-letf* ((update (symbol-function 'gemini-companion-state--update))
+                   ((symbol-function 'gemini-companion-state--update)
+                    (lambda (&rest arguments)
+                      (cl-incf updates)
+                      (apply update arguments))))
+          (dotimes (_ 40)
+            (gemini-companion-terminal--filter
+             (list process (encode-coding-string
+                            (mapconcat (lambda (_) (string-join outputs))
+                                       (number-sequence 1 50) "")
+                            'utf-8))))
+          (gemini-companion-terminal--filter
+           (list process (encode-coding-string (car outputs) 'utf-8)))
+          (should (<= updates (* 10 (1+ (ceiling (- (float-time) began))))))
+          ;; The last one counts.
+          (gemini-companion-test-eventually
+            (eq 'working (gemini-companion-session-state session))))))))
+
+;; It said that the CLI was ready, which asked by its title.
+(ert-deftest gemini-companion-state-is-not-that-of-a-command-which-reports ()
+  (gemini-companion-state-test-with "gemini"
+    (cl-flet ((becomes (state output)
+                (gemini-companion-terminal--filter
+                 (list process (encode-coding-string output 'utf-8)))
+                (should (eq state (gemini-companion-session-state session)))))
+      (becomes 'unknown "\e]7501;state=working\e\\")
+      (becomes 'working "\e]0;✦  Working… (p)\a")
+      (becomes 'working "\e]7501;state=done\e\\")
+      (becomes 'waiting "\e]0;✋  Action Required (p)\a")
+      ;; If it came to report its state, the newer one would count.
+      (cl-letf (((symbol-function 'gemini-companion-client-reports-state-p) #'always))
+        (becomes 'working "\e]7501;state=working\e\\")
+        (becomes 'working "\e]0;✋  Action Required (p)\a")
+        (becomes 'ready "\e]0;◇  Ready (p)\a")
+        (becomes 'waiting "\e]7501;state=blocked\e\\")))))
 
 (ert-deftest gemini-companion-state-survives-any-report ()
   (gemini-companion-state-test-with "copilot"

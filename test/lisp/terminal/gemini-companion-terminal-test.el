@@ -148,6 +148,20 @@
     (kill-buffer)
     (funcall (process-filter process) process "\e]0;title\a")))
 
+(ert-deftest gemini-companion-terminal-sends-no-more-than-is-read ()
+  (gemini-companion-terminal-test-with
+    (let ((sent 0)
+          (began (float-time)))
+      (cl-letf (((symbol-function 'process-send-string)
+                 (lambda (&rest _) (cl-incf sent))))
+        (dotimes (_ 40)
+          (gemini-companion-terminal--filter
+           (list process (encode-coding-string
+                          (mapconcat (lambda (_) "\e]11;?\a\e]0;✦  Working\a\e]0;◇  Ready\a")
+                                     (number-sequence 1 50) "")
+                          'utf-8)))))
+      (should (<= 1 sent (* 20 (1+ (ceiling (- (float-time) began)))))))))
+
 (ert-deftest gemini-companion-terminal-reports-the-background-to-a-cli-that-is-ready ()
   "Gemini CLI begins with the theme that it has saved, maybe in a dark Emacs."
   (gemini-companion-terminal-test-with
