@@ -17,6 +17,8 @@
 (require 'gemini-companion-cli)
 (require 'gemini-companion-marks)
 (require 'gemini-companion-record)
+(require 'gemini-companion-shell)
+(require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'seq)
 (require 'term)
@@ -285,6 +287,81 @@ SIDE is `ours', what watches the output, or `comparator', `term'."
             (gemini-companion-terminal--filter arguments)
           (apply #'term-emulate-terminal arguments))))
     (* 1000 (float-time (time-subtract (get-internal-run-time) began)))))
+
+;;;; What has blocked Emacs
+
+(defun bench-commands-sequences (side)
+  "Return the ms of CPU for 4,000 sequences in the output of a CLI that is connected.
+SIDE is `ours', alternating reports of its state, or `comparator', links."
+  (let* ((process (bench-commands--terminal))
+         (gemini-companion-state--records
+          (list (gemini-companion-state--make
+                 :session (gemini-companion-session-make :id "bench" :client "pi")
+                 :process process)))
+         (pair (if (eq side 'ours)
+                   "\e]7501;state=working\e\\\e]7501;state=done\e\\"
+                 "\e]8;;http://a/some/thing\e\\\e]8;;http://an/other\e\\"))
+         (output (apply #'concat (make-list 50 pair)))
+         (gc-cons-threshold most-positive-fixnum)
+         (began (bench-commands--cpu)))
+    (process-put process 'gemini-companion-started (float-time))
+    (dotimes (_ 40)
+      (gemini-companion-terminal--filter (list process output)))
+    (* 1000 (- (bench-commands--cpu) began))))
+
+(defun bench-commands-long-line (side)
+  "Return the ms of CPU of a look at a file with one line of 480 kB by a CLI.
+SIDE is `ours', if others have changed that line, or `comparator', if not."
+  (let* ((line (concat (apply #'concat (make-list 48000 "var a=1;  ")) "\n"))
+         (lines (car (gemini-companion-record-write ["a\n"] 'one ["a\n"]
+                                                    (vector "a\n" line))))
+         (now (vector "a\n" (if (eq side 'ours) (concat "x" line) line)))
+         (gc-cons-threshold most-positive-fixnum)
+         (began (bench-commands--cpu)))
+    (dotimes (_ 10)
+      (gemini-companion-record-look lines now))
+    (/ (* 1000 (- (bench-commands--cpu) began)) 10)))
+
+(defun bench-commands-written (side)
+  "Return the ms of CPU after a command that has changed 4.5 MB.
+The buffer of the file follows.  SIDE is `ours', if each third line was
+changed, or `comparator', if one was."
+  (let* ((directory (file-name-as-directory (make-temp-file "bench-" t)))
+         (file (expand-file-name "a.txt" directory))
+         (text (lambda (word step)
+                 (mapconcat (lambda (line)
+                              (format "%s %d of a file with some more text in it\n"
+                                      (if (zerop (% line step)) word "line") line))
+                            (number-sequence 1 100000) "")))
+         (old (funcall text "line" 1))
+         (new (funcall text "word" (if (eq side 'ours) 3 90000)))
+         (content (lambda (text)
+                    (let ((name (make-temp-file "bench-")))
+                      (write-region text nil name nil 'silent)
+                      name)))
+         (session (gemini-companion-session-make :id "bench" :directory directory))
+         (done nil))
+    (write-region old nil file nil 'silent)
+    (unwind-protect
+        (with-current-buffer (find-file-noselect file)
+          (write-region new nil file nil 'silent)
+          (garbage-collect)
+          (let ((gc-cons-threshold most-positive-fixnum)
+                (began (bench-commands--cpu)))
+            (gemini-companion-shell-wrote
+             session (list :root directory :command "sed" :problem "" :count 1
+                           :by_git 0 :unseen 0 :saved '(0 0 0 0))
+             (vector (vector "a.txt" (funcall content old) (funcall content new)
+                             #o100644 #o100644 "x" "y"))
+             (lambda (_) (setq done t)))
+            (while (not done)
+              (accept-process-output nil 0.01))
+            (unless (equal new (buffer-string))
+              (error "The buffer does not follow"))
+            (prog1 (* 1000 (- (bench-commands--cpu) began))
+              (set-buffer-modified-p nil)
+              (kill-buffer))))
+      (delete-directory directory t))))
 
 (defun bench-commands--terminal ()
   "Return the process of a terminal."

@@ -19,6 +19,11 @@ What follows an edit, a look at the file, is measured in a file of 20,000 lines,
 which a CLI has changed 500, beside one of 2,000 lines with 50: ten times is linear.
 After many writes that nobody has reviewed, it is compared with a look after a tenth.
 
+What has once blocked Emacs is measured beside the same without the cause: 4,000 reports
+of the state of a CLI, which took two minutes, beside links; a look at a line of 480 kB
+that others have changed, which took a second; and a command that changes a third of a
+file of 4.5 MB, which took 12 s.
+
 The last row is the CPU time of one report of a moved point, which computes what is
 shared and sends it, in an Emacs that visits 1,000 files in 50 projects beside one that
 visits 20 files in one: it must not grow with the number of buffers.
@@ -48,6 +53,23 @@ LINES = 1_000_000
 WRITTEN = (
     ("500 lines, 60 writes of 100 hunks", 60, 500, 5, 4),
     ("2,000 lines, 50 rewrites", 50, 2_000, 1, 4),
+)
+BLOCKED = (
+    (
+        "4,000 reports of a state (comparator: links), CPU, ms",
+        "sequences",
+        Goal(more=150),
+    ),
+    (
+        "look, line of 480 kB of others (comparator: unchanged), CPU, ms",
+        "long-line",
+        Goal(more=30),
+    ),
+    (
+        "a command changes 1.5 of 4.5 MB (comparator: a line), CPU, ms",
+        "written",
+        Goal(more=1500),
+    ),
 )
 
 
@@ -79,6 +101,8 @@ def measure(directory: Path) -> Iterator[Row]:
             samples = _written(emacs, writes, count, step)
             what = f"look, {what} (comparator: {writes // 10}), CPU, ms"
             yield row(what, samples, Goal(times=most))
+        for what, function, goal in BLOCKED:
+            yield row(what, _blocked(emacs, function), goal)
     with ExitStack() as stack:
         sides = {}
         for side, projects in (("ours", 50), ("comparator", 1)):
@@ -151,6 +175,15 @@ def _output(emacs: Editor) -> Samples:
         5,
         ours=lambda: float(emacs.ask(form.format("ours"))),
         comparator=lambda: float(emacs.ask(form.format("comparator"))),
+    )
+
+
+def _blocked(emacs: Editor, function: str) -> Samples:
+    """Return the times of what has blocked Emacs, and of the same without the cause."""
+    return alternate(
+        5,
+        ours=lambda: float(emacs.ask(f"(bench-commands-{function} 'ours)")),
+        comparator=lambda: float(emacs.ask(f"(bench-commands-{function} 'comparator)")),
     )
 
 

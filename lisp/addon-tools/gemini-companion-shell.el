@@ -17,6 +17,7 @@
 (require 'gemini-companion-attribution)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
@@ -323,7 +324,8 @@ cannot be; or else a `gemini-companion-unmarked-file'."
           (equal before after)
           (not (seq-every-p #'gemini-companion-shell--text-p (list before after)))
           (not (seq-every-p #'gemini-companion-shell--plain-p
-                            (list old-modes new-modes))))
+                            (list old-modes new-modes)))
+          (gemini-companion-hunk-too-large-p (or before "") (or after "")))
       (if writes 'lost unmarked))
      (t
       (pcase (gemini-companion-shell--steps before after writes (plist-get facts :saved))

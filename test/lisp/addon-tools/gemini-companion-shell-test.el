@@ -257,6 +257,31 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
       (should (equal "2\n" (with-current-buffer name (buffer-string)))))
     (should (equal '(("2 files" . "make")) (gemini-companion-shell-test-edits)))))
 
+;; One that changed each third line of 4.5 MB blocked Emacs for 12 s.
+(ert-deftest gemini-companion-shell-change-that-is-too-large-has-no-marks ()
+  (cl-flet ((lines (count &optional size)
+              (apply #'concat (mapcar (lambda (n)
+                                        (concat (format "%d" n)
+                                                (make-string (or size 1) ?x) "\n"))
+                                      (number-sequence 1 count)))))
+    (pcase-dolist (`(,before ,after ,marked)
+                   (list (list (lines 21000) (upcase (lines 21000)) nil)
+                         (list (lines 19000) (upcase (lines 19000)) t)
+                         (list (lines 50 30000) (upcase (lines 50 30000)) nil)
+                         ;; Large, but little is changed.
+                         (list (lines 21000) (concat (lines 21000) "y\n") t)
+                         (list (lines 50 30000) (concat "y\n" (lines 50 30000)) t)
+                         (list nil (lines 21000) nil)
+                         (list (lines 21000) nil nil)))
+      (gemini-companion-test-with-edits '(("a" ""))
+        (if after
+            (gemini-companion-text-write (expand-file-name "a") after)
+          (delete-file "a"))
+        (gemini-companion-shell-test-wrote
+         session (list (gemini-companion-shell-test-change "a" before after)))
+        (let ((edit (car (gemini-companion-edits))))
+          (should (eq marked (null (gemini-companion-edit-unmarked edit)))))))))
+
 (ert-deftest gemini-companion-shell-files-that-are-no-texts-are-one-edit ()
   (gemini-companion-test-with-edits '(("a" "1\n") ("b" "\0") ("c" "") ("d" ""))
     (gemini-companion-shell-test-wrote

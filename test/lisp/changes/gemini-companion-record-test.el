@@ -274,6 +274,17 @@ what became of hunks there; `without' returns the text without hunks."
                                         (gemini-companion-hunk-lines change))))
     (should-not (gemini-companion-record-of-others look))))
 
+;; Each look at a minified file took a second.
+(ert-deftest gemini-companion-record-compares-long-lines-only-as-they-are ()
+  :tags '(pure)
+  (pcase-dolist (`(,size . ,same) '((9000 . t) (11000 . nil)))
+    (let* ((long (concat (make-string size ?x) "\n"))
+           (made (gemini-companion-record-write ["a\n" "c\n"] 'one ["a\n" "c\n"]
+                                                (vector "a\n" long "c\n")))
+           (look (gemini-companion-record-look
+                  (car made) (vector "a\n" (concat " " long) "c\n"))))
+      (should (eq same (null (gemini-companion-record-of-others look)))))))
+
 ;; All of it was taken for another text, with nothing left.
 (ert-deftest gemini-companion-record-knows-a-small-file-of-which-all-is-formatted ()
   (gemini-companion-record-test-with "a b"
