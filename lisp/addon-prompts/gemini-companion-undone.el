@@ -94,7 +94,8 @@ this is a member.  The first call loads this file."
            (car (gemini-companion-record-change-edits change)))
          :hunks (gemini-companion-record-change-hunks change)
          :first (1+ start) :last end
-         :old (gemini-companion-hunk-lines change))))))
+         :old (gemini-companion-hunk-lines change)))))
+  (run-hooks 'gemini-companion-turn-addition-hook))
 
 (defun gemini-companion-undone--drop (source changes)
   "Drop what was recorded when CHANGES of SOURCE were undone before.

@@ -515,6 +515,30 @@ Before the next restart, call REPAIR, if given, with the name."
                    #'gemini-companion-undone-record)
       (gemini-companion-part-stop 'undone))))
 
+(ert-deftest gemini-companion-saved-undone-changes-of-a-reviewed-edit-are-reported-too ()
+  (gemini-companion-test-needs-add-on 'prompts)
+  (require 'gemini-companion-undone)
+  (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines))
+    (add-hook 'gemini-companion-changes-undo-functions #'gemini-companion-undone-record)
+    (unwind-protect
+        (progn
+          (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session
+                                        'reviewed)
+          (gemini-companion-saved-test-save)
+          ;; Nothing of the file was to be saved so far.
+          (should-not (gemini-companion-saved-test-files))
+          (gemini-companion-decision-with "undo"
+            (gemini-companion-undo-edit (car (gemini-companion-edits))))
+          (gemini-companion-saved-test-end)
+          (gemini-companion-part-stop 'undone)
+          (gemini-companion-saved-test-begin)
+          (find-file "a")
+          (gemini-companion-saved-test-be-idle)
+          (should (= 1 (length (gemini-companion-undone-of-session session)))))
+      (remove-hook 'gemini-companion-changes-undo-functions
+                   #'gemini-companion-undone-record)
+      (gemini-companion-part-stop 'undone))))
+
 (ert-deftest gemini-companion-saved-changes-can-be-forgotten ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (should (string-match-p "Nothing is saved" (gemini-companion-test-refusal
