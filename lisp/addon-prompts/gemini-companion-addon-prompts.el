@@ -28,6 +28,7 @@
 (declare-function gemini-companion-session-name "gemini-companion-session")
 (declare-function gemini-companion-session-same-p "gemini-companion-session")
 (declare-function gemini-companion-undone-note "gemini-companion-undone")
+(declare-function gemini-companion-undone-session-of "gemini-companion-undone")
 (defvar gemini-companion-label-unsent-function)
 (defvar gemini-companion-overview-row-notes-function)
 (defvar gemini-companion-turn-addition-function)
@@ -71,14 +72,19 @@ SESSION and STATE are its arguments."
 (defvar gemini-companion-addon-prompts--asking nil
   "The sessions whose CLIs have asked for additions to a prompt.")
 
-(defun gemini-companion-addon-prompts--addition (session read)
-  "Call `gemini-companion-undone-addition' if something was undone.
-SESSION and READ are its arguments.  This is the value of
+(defun gemini-companion-addon-prompts--addition (cli read)
+  "Call `gemini-companion-undone-addition' if something of CLI was undone.
+CLI is a session, or the processes of a CLI that is not connected, for example
+since Emacs was restarted.  READ is the other argument.  This is the value of
 `gemini-companion-turn-addition-function'."
-  (cl-pushnew session gemini-companion-addon-prompts--asking
-              :test #'gemini-companion-session-same-p)
-  (and (featurep 'gemini-companion-undone)
-       (gemini-companion-undone-addition session read)))
+  (when-let* ((session (if (listp cli)
+                           (and (featurep 'gemini-companion-undone)
+                                (gemini-companion-undone-session-of cli))
+                         cli)))
+    (cl-pushnew session gemini-companion-addon-prompts--asking
+                :test #'gemini-companion-session-same-p)
+    (and (featurep 'gemini-companion-undone)
+         (gemini-companion-undone-addition session read))))
 
 (defun gemini-companion-addon-prompts--notes (sessions)
   "Return notes of the overview about SESSIONS: lists (TEXT COMMAND).

@@ -139,6 +139,15 @@ Otherwise it is to be reported again."
 
 ;;;; Selection
 
+(defun gemini-companion-undone-session-of (pids)
+  "Return the session of the CLI with one of PIDS whose changes were undone.
+Return nil if there is none on this host."
+  (cl-find-if (lambda (session)
+                (and (not (gemini-companion-session-remote session))
+                     (memql (gemini-companion-session-pid session) pids)))
+              (mapcar #'gemini-companion-undone-session
+                      gemini-companion-undone--all)))
+
 (defun gemini-companion-undone-of-session (session)
   "Return the undone changes that were not reported to the CLI of SESSION yet.
 Include the changes of a CLI of the same kind and directory that has exited.

@@ -799,8 +799,9 @@ The server does not know what tools of a CLI do that is not linked."
 (defun gemini-companion-tools--addition (facts read)
   "Return a plist with the `:text' to add to the prompt of the CLI of FACTS.
 If READ is non-nil, record that the CLI has read it, and return nil."
-  (when-let* ((session (gemini-companion-tools--session facts))
-              (text (funcall gemini-companion-turn-addition-function session read))
+  (when-let* ((cli (or (gemini-companion-tools--session facts)
+                       (plist-get facts :pids)))
+              (text (funcall gemini-companion-turn-addition-function cli read))
               ((not read)))
     (list :text text)))
 

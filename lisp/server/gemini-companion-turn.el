@@ -36,7 +36,8 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
 (defvar gemini-companion-turn-addition-function #'ignore
   "Function that returns a text for the model to add to a prompt, or nil.
 It is called with a session whose CLI reports a prompt by its hook, and nil;
-and once the CLI has read the text, with the session and t.")
+and once the CLI has read the text, with the session and t.  In place of the
+session, a CLI that is not connected has a list of the IDs of its processes.")
 
 (defvar gemini-companion-turn-addition-hook nil
   "Hook run when the addition to the next prompt of a CLI has changed.")

@@ -115,6 +115,35 @@ def test_what_was_undone_is_in_the_next_result_and_prompt(
     is_added_once(emacs, cli, files[2:], turns[2:])
 
 
+def test_what_was_undone_is_reported_to_a_cli_that_is_not_connected_again(
+    world: World,
+) -> None:
+    (file,) = files_of(world, "a.txt")
+    emacs = world.emacs(file)
+    link(world, emacs)
+    cli = world.gemini()
+    reviews = Reviews(emacs)
+    reviews.accepted(cli, file, read_file(file), replace(file, "one", "uno"))
+    eventually(lambda: "uno" in file.read_text(), "the edit is written")
+    emacs.eval(UNDO.format(file=lisp(file)))
+    eventually(lambda: "one" in file.read_text(), "the edit is undone")
+    emacs.quit()
+
+    emacs = world.emacs(file, name="second")
+    emacs.holds("(featurep 'gemini-companion-undone)")
+    emacs.holds("(null (gemini-companion-sessions))")
+
+    def is_added() -> bool:
+        # A prompt is sent as it is while the new Emacs cannot answer yet.
+        cli.is_free()
+        return bool(added(cli))
+
+    eventually(is_added, "it is added")
+    cli.is_free()
+    (report,) = added(cli)
+    assert "a.txt:2\\n  one" in report
+
+
 @needs_copilot
 def test_what_was_undone_is_in_the_next_prompt_of_copilot(world: World) -> None:
     files = files_of(world)

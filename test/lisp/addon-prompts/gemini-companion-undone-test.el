@@ -213,6 +213,20 @@ the next change."
         (should (string-search "  SECRET of q/b" (funcall text)))
         (should-not (string-search "SECRET of out" (funcall text)))))))
 
+(ert-deftest gemini-companion-undone-is-added-for-a-known-process-that-is-not-connected ()
+  (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (funcall undo)
+    (gemini-companion-test-set-sessions nil)
+    (cl-flet ((ask (pids &optional read)
+                (funcall gemini-companion-turn-addition-function pids read)))
+      (should-not (ask nil))
+      (should-not (ask '(100 200)))
+      (should (string-suffix-p "\na:1\n  1" (ask '(100 1 200))))
+      (should-not (ask '(100 1 200)))
+      (ask '(100 1 200) 'read)
+      (should-not gemini-companion-undone--all))))
+
 (ert-deftest gemini-companion-undone-has-the-saved-lines-within-limits ()
   (gemini-companion-undone-test-with nil
     (let* ((old (mapcar (lambda (n) (format "%d %s\n" n (make-string 300 ?x)))
