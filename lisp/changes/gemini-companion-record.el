@@ -34,6 +34,8 @@
 ;;   of another branch does, that line is gone with its position.
 ;; - Where others restore lines, as the checkout of the first branch does, the text that
 ;;   they have changed since is the one from before they removed these lines.
+;; - A newline that an edit has added to the last line is of others once they have written
+;;   lines behind it, which need it.
 ;;
 ;; The last newline is a part of the last line.  Line ends, byte order mark and coding
 ;; system are no part of the record.
@@ -582,10 +584,45 @@ file; `stays' for another edge; or nil."
   "Return the record LINES as it is for the text NOW, a vector of lines.
 The value is LINES after a write of NOW by others, which is not recorded."
   (let* ((others (gemini-companion-record--hunk nil 0 t))
-         (look (car (gemini-companion-record--rewrite lines now (lambda (_) others)))))
+         (look (gemini-companion-record--with-newline
+                (car (gemini-companion-record--rewrite lines now (lambda (_) others))))))
     (if (and (not (eq look lines))
              (gemini-companion-record--old-text-p look))
         (gemini-companion-record--of-old-text look others)
+      look)))
+
+(defun gemini-companion-record--with-newline (look)
+  "Return LOOK; a newline that was added to the last line may be of others.
+An edit has added it, which is unreviewed, and others have written lines behind
+that line, which need it: undoing it would change nothing."
+  (let* ((i (seq-position look nil
+                          (lambda (line _)
+                            (and (consp line)
+                                 (not (string-suffix-p "\n" (car line)))
+                                 (not (gemini-companion-record--there-p (cdr line)))))))
+         (marks (and i (cdr (aref look i))))
+         (removed (seq-some (lambda (mark)
+                              (and (null (cdr mark))
+                                   (gemini-companion-record--of-edit-p mark)
+                                   (not (gemini-companion-record-hunk-reviewed (car mark)))
+                                   mark))
+                            marks))
+         (text (and removed (concat (car (aref look i)) "\n")))
+         (j (and removed
+                 (seq-position look nil
+                               (lambda (line _)
+                                 (and (consp line)
+                                      (string= text (car line))
+                                      (cdr (assq (car removed) (cdr line)))
+                                      (gemini-companion-record--there-p (cdr line))))))))
+    (if (and j
+             (cl-loop for k from (1+ j) below (length look)
+                      for marks = (gemini-companion-record--marks (aref look k))
+                      thereis (and (gemini-companion-record--there-p marks)
+                                   (gemini-companion-record--reviewed-p marks))))
+        (let ((copy (copy-sequence look)))
+          (aset copy j (gemini-companion-record--line text (cdr (memq removed marks))))
+          (vconcat (substring copy 0 i) (substring copy (1+ i))))
       look)))
 
 (defun gemini-companion-record--old-text-p (look)

@@ -24,6 +24,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-record)
 
 (cl-defstruct (gemini-companion-record-test-hunk

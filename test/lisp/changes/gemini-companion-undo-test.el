@@ -616,4 +616,44 @@ Return what became of a revert."
     ;; Otherwise the test shows nothing; in so few turns, none may be refused.
     (should (memq 'undone results))))
 
+;; Otherwise, the undo would change nothing, again and again.
+(ert-deftest gemini-companion-undo-leaves-a-last-newline-that-a-line-of-others-needs ()
+  (dolist (saved '(nil t))
+    (pcase-dolist (`(,before ,after ,count . ,undone)
+                   '(("a\nb" "a\nb\n" 0 . "a\nb\n")
+                     ("a\nb" "A\nb\n" 1 . "a\nb\n")
+                     ("a\nx\nb" "A\nx\nb\n" 1 . "a\nx\nb\n")
+                     ("a\nb" "a\nB\n" 1 . "a\nb\n")
+                     ("a\nb" "a\nb\nc\n" 1 . "a\nb\n")))
+      (ert-info ((format "%S %S" before after))
+        (gemini-companion-undo-test-with `(("a" ,before))
+          (find-file "a")
+          (let* ((edit (gemini-companion-test-writes "a" after session))
+                 (record (gemini-companion-changes-of-file (file-truename "a")))
+                 (undo (lambda ()
+                         (gemini-companion-undo-in-file
+                          record (gemini-companion-changes-update record)))))
+            (goto-char (point-max))
+            (insert "mine\n")
+            (when saved
+              (save-buffer))
+            (should (length= (gemini-companion-changes-update record) count))
+            (should (eq (if (= 0 count) 'gone 'automatic)
+                        (gemini-companion-undo-test-status edit)))
+            (when (< 0 count)
+              (funcall undo))
+            (should-not (gemini-companion-changes-update record))
+            (should (equal (concat undone "mine\n") (buffer-string)))
+            ;; Without that line, the newline is that of the CLI again.
+            (when (= 0 count)
+              (goto-char (point-max))
+              (forward-line -1)
+              (delete-region (point) (point-max))
+              (should (length= (gemini-companion-changes-update record) 1))
+              (should (eq 'automatic (gemini-companion-undo-test-status edit)))
+              (funcall undo)
+              (should-not (gemini-companion-changes-update record))
+              (should (equal before (buffer-string))))
+            (set-buffer-modified-p nil)))))))
+
 ;;; gemini-companion-undo-test.el ends here
