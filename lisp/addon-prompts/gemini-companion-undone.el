@@ -171,6 +171,9 @@ For a deleted file, return non-nil if that exists again."
            (gemini-companion-text-attributes (gemini-companion-undone-path undone)))
           ;; A previous Emacs has undone it.
           ((null source) nil)
+          ((gemini-companion-undone-command undone)
+           (null (gemini-companion-unmarked-undone
+                  (gemini-companion-edit-unmarked source))))
           ((gemini-companion-edit-p source)
            (gemini-companion-changes-there-p source))
           (t (gemini-companion-changes-back-p

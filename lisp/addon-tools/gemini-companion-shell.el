@@ -347,12 +347,15 @@ cannot be; or else a `gemini-companion-unmarked-file'."
 (defun gemini-companion-shell--record-unmarked (session facts files)
   "Record that SESSION has written FILES, `gemini-companion-unmarked-file's.
 FACTS are those of `gemini-companion-shell-wrote'."
-  (pcase-let (((map :root :snapshots :environ :command (:left_out left-out)) facts)
+  (pcase-let (((map :root :snapshots :environ :command (:left_out left-out) :made)
+               facts)
               (others (gemini-companion-shell--others facts)))
-    (when (or files left-out others)
+    (when (or files left-out others
+                                       made)
       (gemini-companion-attribution-record-unmarked
        session
-       (gemini-companion-unmarked-make root files snapshots environ left-out others)
+       (gemini-companion-unmarked-make root files snapshots environ left-out others
+                                       made)
        command))))
 
 (defun gemini-companion-shell--others (facts)

@@ -41,6 +41,7 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-trash)
+(require 'gemini-companion-unmarked)
 (require 'gemini-companion-watch)
 
 ;;;; Structure
@@ -52,8 +53,9 @@
   "A decision about HUNKS of RECORD, and what it changes in the file.
 KIND is `undone' or `kept', and ON is non-nil if HUNKS are that after the step.
 RECORD is nil for the whole EDIT of a file without a record; for KIND
-`unmarked', when EDIT is of several files; and for KIND `excluded', when HUNKS
-are one `gemini-companion-hunk' of EDIT, a proposal, or nil for some of its lines.
+`unmarked', when EDIT is of several files, and HUNKS are those of them that
+change; and for KIND `excluded', when HUNKS are one `gemini-companion-hunk' of
+EDIT, a proposal, or nil for some of its lines.
 
 BEFORE and AFTER are the bytes of the file before and after the step, or `none'
 without a file; nil means that they are unknown, or that the step does not write
@@ -107,30 +109,36 @@ For PLAIN, see `gemini-companion-edit-name'."
   "Return why STEP cannot be done now, a sentence about its file, or nil.
 Nothing has been asked, and nothing changed.  Lines that others have changed
 since are no problem yet."
-  (when (eq 'undone (gemini-companion-step-kind step))
-    (let* ((file (gemini-companion-step-file step))
-           (exists (gemini-companion-text-attributes file))
-           (unsaved (gemini-companion-revert-unsaved file))
-           (before (gemini-companion-step-before step))
-           (why (cond
-                 ((eq 'none before)
-                  (cond (exists "exists again")
-                        ((gemini-companion-names-of-copy file)
-                         "is on another host; ask its CLI to write it again")))
-                 ((null exists) "has been deleted or renamed")
-                 ((gemini-companion-text-unreadable-reason file))
-                 ((eq 'none (gemini-companion-step-after step))
-                  (unless (and (null unsaved)
-                               (equal before (gemini-companion-step--bytes file)))
-                    "has changed since; delete it by hand"))
-                 (unsaved (gemini-companion-revert-blocked-reason unsaved))
-                 (t (gemini-companion-step-unwritable-reason
-                     (gemini-companion-edit-true-name
-                      (gemini-companion-step--the-edit step)))))))
-      (if why
-          (format "%s %s" (gemini-companion-step-name step) why)
-        (and (null unsaved)
-             (gemini-companion-names-unwritable-reason file))))))
+  (pcase (gemini-companion-step-kind step)
+    ('unmarked
+     (let ((edit (gemini-companion-step-edit step)))
+       (when-let* ((why (gemini-companion-unmarked-problem
+                         (gemini-companion-edit-unmarked edit))))
+         (format "%s %s" (gemini-companion-edit-name edit) why))))
+    ('undone
+     (let* ((file (gemini-companion-step-file step))
+            (exists (gemini-companion-text-attributes file))
+            (unsaved (gemini-companion-revert-unsaved file))
+            (before (gemini-companion-step-before step))
+            (why (cond
+                  ((eq 'none before)
+                   (cond (exists "exists again")
+                         ((gemini-companion-names-of-copy file)
+                          "is on another host; ask its CLI to write it again")))
+                  ((null exists) "has been deleted or renamed")
+                  ((gemini-companion-text-unreadable-reason file))
+                  ((eq 'none (gemini-companion-step-after step))
+                   (unless (and (null unsaved)
+                                (equal before (gemini-companion-step--bytes file)))
+                     "has changed since; delete it by hand"))
+                  (unsaved (gemini-companion-revert-blocked-reason unsaved))
+                  (t (gemini-companion-step-unwritable-reason
+                      (gemini-companion-edit-true-name
+                       (gemini-companion-step--the-edit step)))))))
+       (if why
+           (format "%s %s" (gemini-companion-step-name step) why)
+         (and (null unsaved)
+              (gemini-companion-names-unwritable-reason file)))))))
 
 (defun gemini-companion-step-unwritable-reason (true-name)
   "Return why the file with TRUE-NAME cannot be written now, or nil.
@@ -586,30 +594,43 @@ Return nil if they already are.  Hunks that were accepted stay.  For DONE, see
           back)))))
 
 (defun gemini-companion-step--unmark (step done)
-  "Undo the edit of STEP, of several files without marks, or restore it.
-If no file can be changed, signal an error.  For DONE and the value, see
-`gemini-companion-step-do'."
-  (pcase-let* ((edit (gemini-companion-step-edit step))
-               (on (gemini-companion-step-on step))
-               (back (gemini-companion-step-back step))
-               (`(,count ,problems)
-                (gemini-companion-unmarked-set-undone
-                 (gemini-companion-edit-unmarked edit) on))
-               (problems (if (nthcdr 3 problems)
-                             (append (seq-take problems 3)
-                                     (list (format "and %d more"
-                                                   (- (length problems) 3))))
-                           problems)))
-    (when (= 0 count)
-      (user-error "Nothing changed: %s" (string-join problems "; ")))
-    (gemini-companion-attribution-set-undone edit on)
-    (message (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
-             count)
-    (when problems
-      ;; After the message of the command, which takes this back, too.
-      (run-at-time 0 nil #'gemini-companion-idle-announce (string-join problems "; ")))
-    (funcall done nil back)
+  "Start to undo the edit of STEP, of several files without marks, or restore it.
+The hunks of STEP are some of its files.  For DONE and the value, see
+`gemini-companion-step-do'; what is decided then belongs to the decision made
+now."
+  (let* ((edit (gemini-companion-step-edit step))
+         (unmarked (gemini-companion-edit-unmarked edit))
+         (on (gemini-companion-step-on step))
+         (back (gemini-companion-step-back step))
+         (functions gemini-companion-step-decided-functions))
+    (gemini-companion-unmarked-change
+     unmarked (gemini-companion-step-hunks step) on
+     (pcase-lambda (`(,changed . ,problems))
+       (let ((gemini-companion-step-decided-functions functions)
+             (text (string-join (if (nthcdr 3 problems)
+                                    (append (seq-take problems 3)
+                                            (list (format "and %d more"
+                                                          (- (length problems) 3))))
+                                  problems)
+                                "; ")))
+         (setf (gemini-companion-step-hunks back) changed)
+         (gemini-companion-attribution-set-undone
+          edit (null (gemini-companion-unmarked-left unmarked)))
+         (gemini-companion-idle-announce
+          (concat (gemini-companion-step--unmarked on (length changed))
+                  (and problems (concat (if changed "; " ": ") text))))
+         (if changed
+             (funcall done nil back)
+           (funcall done (format "%s: %s" (gemini-companion-edit-name edit) text)
+                    nil)))))
     back))
+
+(defun gemini-companion-step--unmarked (on count)
+  "Return a text that COUNT files were undone if ON is non-nil, or restored."
+  (if (= 0 count)
+      (if on "Nothing undone" "Nothing restored")
+    (format (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
+            count)))
 
 (defun gemini-companion-step--exclude (step done)
   "Exclude the hunk or the lines of STEP from its proposal, or restore them.

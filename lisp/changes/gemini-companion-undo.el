@@ -30,6 +30,7 @@
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
 (require 'gemini-companion-trash)
+(require 'gemini-companion-unmarked)
 
 ;;;; Whether an edit can be undone
 
@@ -39,7 +40,10 @@
     (when-let*
         ((why (cond
                ((gemini-companion-edit-unmarked edit)
-                (and (gemini-companion-edit-undone edit) "already undone"))
+                (if (gemini-companion-edit-undone edit)
+                    "already undone"
+                  (gemini-companion-unmarked-problem
+                   (gemini-companion-edit-unmarked edit))))
                ((gemini-companion-edit-deleted-modes edit)
                 (and (gemini-companion-text-attributes file)
                      "exists again; nothing to undo"))
@@ -149,6 +153,11 @@ Others may have replaced lines there; these are in the kill ring then."
 It names the files that this deletes, and does not move to the trash, and those
 whose bytes before are not known."
   (concat
+   (mapconcat (lambda (edit)
+                (if-let* ((unmarked (gemini-companion-edit-unmarked edit)))
+                    (gemini-companion-unmarked-note unmarked)
+                  ""))
+              edits "")
    (gemini-companion-trash-note
     (cl-loop for edit in edits
              when (gemini-companion-edit-new-p edit)
@@ -177,7 +186,8 @@ whose bytes before are not known."
 A new file is deleted, and its buffer is killed.  If the buffer of the file has
 unsaved text, change only the buffer.  If others have changed lines of the edit,
 or it is impossible, signal an error and change nothing.  Return a message; or
-nil if the file is remote, and later call DONE with nil, or with the problem.
+nil if the file is remote, or EDIT is of several files, and later call DONE with
+nil, or with the problem.
 
 Ask if others have replaced lines of the edit.  With DONE non-nil, do not ask:
 that is an error."
@@ -186,14 +196,19 @@ that is an error."
     (gemini-companion-undo--marked edit done)))
 
 (defun gemini-companion-undo--unmarked (edit done)
-  "Undo EDIT, of several files without marks, and display a message.
-For DONE, see `gemini-companion-undo-edit'; return nil."
+  "Undo EDIT, of several files without marks, and display a message later.
+For DONE, see `gemini-companion-undo-edit'; return nil, as if EDIT was remote."
   (gemini-companion-undo-check edit)
   (gemini-companion-step-decide
-   (gemini-companion-step-make :kind 'unmarked :on t :edit edit))
-  (run-hook-with-args 'gemini-companion-changes-undo-functions edit 'files)
-  (when done
-    (funcall done nil)))
+   (gemini-companion-step-make
+    :kind 'unmarked :on t :edit edit
+    :hunks (gemini-companion-unmarked-left (gemini-companion-edit-unmarked edit)))
+   (lambda (problem)
+     (unless problem
+       (run-hook-with-args 'gemini-companion-changes-undo-functions edit 'files))
+     (when done
+       (funcall done problem))))
+  nil)
 
 (defun gemini-companion-undo--marked (edit done)
   "Undo EDIT, of one file.

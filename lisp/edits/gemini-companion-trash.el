@@ -65,31 +65,80 @@ The value is a verb phrase.  FILE may be a directory that is moved as one."
   "Return the absolute names of what is in DIRECTORY."
   (directory-files directory t directory-files-no-dot-files-regexp t))
 
+(defun gemini-companion-trash-left-out (files)
+  "Return which of FILES are not moved to the trash, all together, and why.
+The value is an alist from files to verb phrases."
+  (let ((names 0)
+        (bytes 0)
+        (left-out nil))
+    (dolist (file files (nreverse left-out))
+      (let* ((size (gemini-companion-trash--size file))
+             (reason (if (and (< 0 names)
+                              (or (<= gemini-companion-trash--most-names names)
+                                  (< gemini-companion-trash--most-bytes
+                                     (+ bytes size))))
+                         "is beyond its limit"
+                       (gemini-companion-trash--reason file))))
+        (if reason
+            (push (cons file reason) left-out)
+          (setq names (1+ names)
+                bytes (+ bytes size)))))))
+
 (defun gemini-companion-trash-note (files)
   "Return a clause for a question before FILES are deleted, or \"\".
 It names those that are not moved to the trash."
-  (let ((reasons (cl-loop for file in files
-                          for reason = (gemini-companion-trash--reason file)
-                          when reason collect (cons file reason))))
-    (pcase reasons
-      ('nil "")
-      (`((,file . ,reason) . ,more)
-       (format " (not to the trash: %s %s%s)"
-               (gemini-companion-label-file file) reason
-               (if more
-                   (format ", and %d more" (length more))
-                 ""))))))
+  (pcase (gemini-companion-trash-left-out files)
+    ('nil "")
+    (`((,file . ,reason) . ,more)
+     (format " (not to the trash: %s %s%s)"
+             (gemini-companion-label-file file) reason
+             (if more
+                 (format ", and %d more" (length more))
+               "")))))
+
+(defun gemini-companion-trash-items (files directories)
+  "Return what to move to the trash in order to delete FILES.
+It is a list of (NAME . FILES): NAME is a file, or one of DIRECTORIES that have
+nothing but FILES.  All names are absolute."
+  (let ((left (make-hash-table :test 'equal))
+        (items nil))
+    (dolist (file files)
+      (puthash file t left))
+    ;; The outermost ones first.
+    (dolist (directory (seq-sort-by #'length #'< directories))
+      (let ((in-it (gemini-companion-trash--all-in directory left)))
+        (unless (memq in-it '(nil no))
+          (dolist (file in-it)
+            (remhash file left))
+          (push (cons directory in-it) items))))
+    (append (nreverse items)
+            (mapcar #'list (seq-filter (lambda (file) (gethash file left)) files)))))
+
+(defun gemini-companion-trash--all-in (directory files)
+  "Return the files in DIRECTORY, or `no' if one is not in the table FILES."
+  (if (not (eq t (file-attribute-type (file-attributes directory))))
+      'no
+    (let ((all nil))
+      (dolist (entry (gemini-companion-trash--entries directory) all)
+        (let ((in-it (cond ((eq all 'no) 'no)
+                           ((gethash entry files) (list entry))
+                           (t (gemini-companion-trash--all-in entry files)))))
+          (setq all (if (eq in-it 'no)
+                        'no
+                      (append in-it all))))))))
 
 ;;;; Deleting
 
-(defun gemini-companion-trash-delete (file)
+(defun gemini-companion-trash-delete (file &optional for-good)
   "Move the local FILE to the trash, or a directory with all that is in it.
-If that has a copy of FILE already, or does not get it, delete FILE.  If that is
-impossible, signal a `user-error', and change nothing."
+If that has a copy of FILE already, or does not get it, delete FILE; so do if
+FOR-GOOD is non-nil.  If that is impossible, signal a `user-error', and change
+nothing."
   (gemini-companion-watch-writing file
     (let ((file-name-handler-alist nil))
       (condition-case problem
-          (if (or (gemini-companion-trash--reason file)
+          (if (or for-good
+                  (gemini-companion-trash--reason file)
                   (gemini-companion-trash--has-p file))
               (let ((delete-by-moving-to-trash nil))
                 (if (eq t (file-attribute-type (file-attributes file)))

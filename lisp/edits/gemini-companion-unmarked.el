@@ -7,9 +7,10 @@
 
 ;; A call of a tool may write hundreds of files, or files that are no texts.  No lines
 ;; of these are marked.  They are one edit, whose row in the overview has their number.
-;; Their contents are in the store of the snapshots, a git directory of the server, and
-;; Emacs reads them there with git: for the diff of the two snapshots, and to give the
-;; files what they had before.  The store exists at most as long as the server.
+;; Their contents are in the store of the snapshots, a git directory of the server.  Emacs
+;; reads the diff of two snapshots there, with git.  To give the files what they had
+;; before, the server compares and writes them, and Emacs moves to the trash what goes.
+;; The store exists at most as long as the server.
 
 ;;; Code:
 
@@ -19,15 +20,19 @@
 (require 'gemini-companion-git)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-server)
 (require 'gemini-companion-slices)
 (require 'gemini-companion-text)
+(require 'gemini-companion-trash)
 (require 'gemini-companion-watch)
+
+(declare-function json-encode "json")
 
 (cl-defstruct (gemini-companion-unmarked
                (:noinline t)
                (:constructor gemini-companion-unmarked-make
                              (root files &optional snapshots environ left-out
-                                   others))
+                                   others made))
                (:copier nil))
   "Files that one call of a tool has written below ROOT, a directory.
 FILES are a list of `gemini-companion-unmarked-file's.  SNAPSHOTS is a list of
@@ -37,10 +42,12 @@ files that were written, but not stored, as they are too large.  OTHERS are
 files of which it is not known what they had before, so that they stay as they
 are: an alist of `moved' ones, new names whose contents may be older than the
 call, `unknown' ones, at which no snapshot has looked before, and `gone' ones.
-Each value is a list of their number and the first names.  UNDONE are those of
-FILES that the user has undone."
-  root files snapshots environ left-out others
-  (undone nil))
+Each value is a list of their number and the first names.  MADE are names of
+directories that are new.  UNDONE are those of FILES that the user has undone,
+and BUSY is non-nil while that is going on."
+  root files snapshots environ left-out others made
+  (undone nil)
+  (busy nil))
 
 (cl-defstruct (gemini-companion-unmarked-file
                (:noinline t)
@@ -170,42 +177,68 @@ Signal a `user-error' if the store was deleted."
 
 ;;;; Undoing
 
-(defun gemini-companion-unmarked-set-undone (unmarked undone)
-  "Give the files of UNMARKED the contents before the call if UNDONE is non-nil.
-Otherwise give those that were undone the contents after it.  A file that has
-other contents now, or unsaved text in its buffer, is not changed.  Return a
-list of the number of changed files, and of problems, texts."
-  (dolist (snapshot (gemini-companion-unmarked-snapshots unmarked))
-    (gemini-companion-unmarked--git unmarked (list "cat-file" "-e" snapshot)))
-  (let* ((all (if undone
-                  (gemini-companion-unmarked-files unmarked)
-                (gemini-companion-unmarked-undone unmarked)))
-         (done nil)
-         (problems (and undone
-                        (gemini-companion-unmarked--never-undone unmarked)))
-         (put (lambda (file)
-                (condition-case problem
-                    (progn
-                      (gemini-companion-unmarked--put unmarked file undone)
-                      (push file done))
-                  ((user-error file-error)
-                   (push (error-message-string problem) problems)))))
-         (what (if undone "Undoing" "Restoring"))
-         (goes (seq-filter (lambda (file)
-                             (gemini-companion-unmarked--goes-p file undone))
-                           all))
-         (others (seq-difference all goes #'eq))
-         (left (gemini-companion-slices-do what goes put)))
-    (when done
-      ;; A file may come in the place of a directory.
-      (gemini-companion-unmarked--delete-directories unmarked done undone))
-    (setq left (if left
-                   (append left others)
-                 (gemini-companion-slices-do what others put)))
-    (setf (gemini-companion-unmarked-undone unmarked) (and undone done))
-    (list (length done)
-          (append (nreverse problems)
-                  (and left (list (format "stopped, %d left" (length left))))))))
+(defun gemini-companion-unmarked-left (unmarked)
+  "Return those of the files of UNMARKED that are not undone."
+  (seq-difference (gemini-companion-unmarked-files unmarked)
+                  (gemini-companion-unmarked-undone unmarked)
+                  #'eq))
+
+(defun gemini-companion-unmarked-problem (unmarked)
+  "Return why the files of UNMARKED cannot be changed now, a verb phrase, or nil."
+  (let ((server (plist-get (gemini-companion-server-info) :pid)))
+    (cond ((null server) "cannot be undone or restored: their snapshots were deleted")
+          ((equal server (gemini-companion-unmarked-busy unmarked))
+           "are being written; wait for that"))))
+
+(defun gemini-companion-unmarked-note (unmarked)
+  "Return a clause for a question before UNMARKED is undone, or \"\".
+It names what is deleted and not moved to the trash."
+  (gemini-companion-trash-note
+   (mapcar #'car (gemini-companion-unmarked--items
+                  unmarked (gemini-companion-unmarked--going
+                            (gemini-companion-unmarked-left unmarked) t)))))
+
+(defun gemini-companion-unmarked-change (unmarked files undone done)
+  "Give FILES of UNMARKED the contents before the call if UNDONE is non-nil.
+Otherwise give them those after it.  A file that has other contents now, or
+unsaved text in its buffer, is not changed.  DONE is called, later, with a cons
+of a list of the changed files, and one of problems, texts.  Signal a
+`user-error' if nothing can be changed."
+  (when-let* ((problem (gemini-companion-unmarked-problem unmarked)))
+    (user-error "%s %s" (gemini-companion-unmarked-label unmarked) problem))
+  (setf (gemini-companion-unmarked-busy unmarked)
+        (plist-get (gemini-companion-server-info) :pid))
+  (pcase-let* ((`(,saved . ,problems) (gemini-companion-unmarked--saved unmarked files))
+               (goes (gemini-companion-unmarked--going saved undone))
+               (problems (append (and undone
+                                      (gemini-companion-unmarked--never-undone unmarked))
+                                 problems))
+               (add (lambda (more) (setq problems (append problems more))))
+               (write
+                (lambda (stays gone)
+                  (gemini-companion-unmarked--write
+                   unmarked stays undone gone
+                   (pcase-lambda (`(,written . ,more))
+                     (funcall add more)
+                     (gemini-companion-unmarked--end
+                      unmarked (append gone written) undone)
+                     (funcall done (cons (append gone written) problems)))))))
+    (if (null goes)
+        (funcall write saved nil)
+      ;; Nothing is deleted before it is known that the others can be written.
+      (gemini-companion-unmarked--ask
+       unmarked saved undone goes t
+       (pcase-lambda (`(,possible . ,more))
+         (funcall add more)
+         (pcase-let ((`(,saved . ,more)
+                      (gemini-companion-unmarked--saved unmarked possible)))
+           (funcall add more)
+           (let ((goes (gemini-companion-unmarked--going saved undone)))
+             (gemini-companion-unmarked--delete
+              unmarked goes undone
+              (pcase-lambda (`(,gone . ,more))
+                (funcall add more)
+                (funcall write (seq-difference saved goes #'eq) gone))))))))))
 
 (defun gemini-companion-unmarked--never-undone (unmarked)
   "Return which files of UNMARKED stay as they are when it is undone, texts."
@@ -226,129 +259,150 @@ list of the number of changed files, and of problems, texts."
                             count))
                   (gemini-companion-unmarked-others unmarked))))
 
-(defun gemini-companion-unmarked--goes-p (file undone)
-  "Return non-nil if FILE does not exist once it is UNDONE, or restored."
-  (equal "" (if undone
-                (gemini-companion-unmarked-file-before file)
-              (gemini-companion-unmarked-file-after file))))
+(defun gemini-companion-unmarked--end (unmarked changed undone)
+  "Record that CHANGED, files of UNMARKED, are UNDONE, or restored."
+  (setf (gemini-companion-unmarked-busy unmarked) nil
+        (gemini-companion-unmarked-undone unmarked)
+        (let ((others (seq-difference (gemini-companion-unmarked-undone unmarked)
+                                      changed #'eq)))
+          (if undone (append others changed) others))))
 
-(defun gemini-companion-unmarked--put (unmarked file undone)
-  "Give FILE of UNMARKED what it had before the call if UNDONE, or else after it.
-Signal a `user-error' or `file-error' if that is impossible."
-  (pcase-let* (((cl-struct gemini-companion-unmarked-file
-                           name before after old-modes new-modes)
-                file)
-               (path (gemini-companion-names-below
-                      (gemini-companion-unmarked-root unmarked) name))
-               (`(,from ,from-modes ,to ,to-modes)
-                (if undone
-                    (list after new-modes before old-modes)
-                  (list before old-modes after new-modes)))
-               (buffer (gemini-companion-names-buffer path))
-               (`(,modes . ,bytes) (gemini-companion-unmarked--now path)))
-    (cond ((and buffer (buffer-modified-p buffer))
-           (user-error "%s has unsaved changes" name))
-          ((not (and (eql modes from-modes)
-                     (or (null from)
-                         (equal from (gemini-companion-unmarked--hash
-                                      bytes (length (if (equal from "") to from)))))))
-           (user-error "%s has changed since" name)))
-    (gemini-companion-watch-writing path
-      (cond ((or (null to) (equal to from)))
-            ((equal to "")
-             (delete-file path))
-            (t
-             (gemini-companion-unmarked--write
-              path (gemini-companion-unmarked--git unmarked (list "cat-file" "blob" to))
-              modes bytes to-modes)))
-      (unless (memq to-modes (list 0 gemini-companion-unmarked--link))
-        (gemini-companion-unmarked--set-executable path (= to-modes #o100755))))
-    (cond ((equal to "")
-           (when buffer
-             (kill-buffer buffer)))
-          (buffer
-           (gemini-companion-revert-now path)))))
+(defun gemini-companion-unmarked--path (unmarked file)
+  "Return the absolute name of FILE of UNMARKED."
+  (gemini-companion-names-below (gemini-companion-unmarked-root unmarked)
+                                (gemini-companion-unmarked-file-name file)))
 
-(defun gemini-companion-unmarked--now (path)
-  "Return the modes as in git and the bytes that the file PATH has, a cons.
-The modes are 0, and the bytes nil, without a file."
-  (let* ((file-name-handler-alist nil)
-         (attributes (file-attributes path)))
-    (pcase (and attributes (file-attribute-type attributes))
-      ((and link (pred stringp))
-       (cons gemini-companion-unmarked--link
-             (encode-coding-string link (or file-name-coding-system 'utf-8-unix))))
-      ((guard (null attributes))
-       (cons 0 nil))
-      ('nil
-       (cons (if (= 0 (logand #o100 (file-modes path))) #o100644 #o100755)
-             (gemini-companion-text-bytes path)))
-      (_ (cons nil nil)))))
+(defun gemini-companion-unmarked--going (files undone)
+  "Return those of FILES that do not exist once they are UNDONE, or restored."
+  (seq-filter (lambda (file)
+                (equal "" (if undone
+                              (gemini-companion-unmarked-file-before file)
+                            (gemini-companion-unmarked-file-after file))))
+              files))
 
-(defun gemini-companion-unmarked--hash (bytes length)
-  "Return the name of BYTES in git, a text of LENGTH; \"\" if BYTES is nil."
-  (if (null bytes)
-      ""
-    (secure-hash (if (= 40 length) 'sha1 'sha256)
-                 (concat (format "blob %d\0" (length bytes)) bytes))))
+(defun gemini-companion-unmarked--sentence (file phrase)
+  "Return a sentence with the name of FILE and PHRASE."
+  (concat (gemini-companion-names-shown (gemini-companion-unmarked-file-name file))
+          " " phrase))
 
-(defun gemini-companion-unmarked--write (path content modes bytes to-modes)
-  "Write CONTENT to the file PATH, which has MODES and BYTES, with TO-MODES."
-  (let ((file-name-handler-alist nil)
-        (link gemini-companion-unmarked--link))
-    (make-directory (file-name-directory path) t)
-    (cond ((= link to-modes)
-           (unless (eql 0 modes)
-             (delete-file path))
-           (make-symbolic-link
-            (decode-coding-string content (or file-name-coding-system 'utf-8-unix))
-            path))
-          ((= #o100000 (logand #o170000 modes))
-           (gemini-companion-text-rewrite path bytes content))
-          (t
-           (when (= link modes)
-             (delete-file path))
-           (gemini-companion-text-write path content)))))
+(defun gemini-companion-unmarked--saved (unmarked files &optional phrase)
+  "Return a cons of those of FILES of UNMARKED without unsaved text, and problems.
+These say PHRASE about the others."
+  (let ((unsaved (seq-filter (lambda (file)
+                               ;; A buffer would visit what a link names.
+                               (and (not (eq 'link (gemini-companion-unmarked--kind file)))
+                                    (gemini-companion-revert-unsaved
+                                     (gemini-companion-unmarked--path unmarked file))))
+                             files)))
+    (cons (seq-difference files unsaved #'eq)
+          (mapcar (lambda (file)
+                    (gemini-companion-unmarked--sentence
+                     file (or phrase "has unsaved changes")))
+                  unsaved))))
 
-(defun gemini-companion-unmarked--set-executable (path executable)
-  "Make the file PATH EXECUTABLE for those who can read it, or for nobody."
-  (let* ((file-name-handler-alist nil)
-         (modes (file-modes path)))
-    (unless (eq executable (/= 0 (logand #o100 modes)))
-      (set-file-modes path (if executable
-                               (logior modes (ash (logand modes #o444) -2))
-                             (logand modes (lognot #o111)))))))
+;;;; The server
 
-(defun gemini-companion-unmarked--delete-directories (unmarked files undone)
-  "Delete the empty directories of FILES of UNMARKED, which were deleted.
-Keep those of the snapshot before the call if UNDONE is non-nil, or else those
-of the one after it."
-  (let ((names nil))
-    (dolist (file files)
-      (let ((name (file-name-directory (gemini-companion-unmarked-file-name file))))
-        (while name
-          (let ((directory (directory-file-name name)))
-            (cl-pushnew directory names :test #'equal)
-            (setq name (file-name-directory directory))))))
-    (when names
-      (let ((there (split-string
-                    (decode-coding-string
-                     (gemini-companion-unmarked--git
-                      unmarked
-                      `("ls-tree" "--name-only" "-z" "-r" "-d" "--full-tree" "--"
-                        ,(nth (if undone 0 1)
-                              (gemini-companion-unmarked-snapshots unmarked))
-                        ,@(seq-remove (apply-partially #'string-search "/") names)))
-                     'utf-8-unix)
-                    "\0" t)))
-        ;; The deepest ones first.
-        (dolist (name (seq-sort-by #'length #'> (seq-difference names there)))
-          (let ((directory (gemini-companion-names-below
-                            (gemini-companion-unmarked-root unmarked) name)))
-            (when (and (file-directory-p directory)
-                       (directory-empty-p directory))
-              (ignore-error file-error
-                (delete-directory directory)))))))))
+(defun gemini-companion-unmarked--ask (unmarked files undone gone checks done)
+  "Let the server change FILES of UNMARKED, or only compare them if CHECKS.
+For UNDONE, see `gemini-companion-unmarked-change'.  GONE are files that were
+deleted just now, or will be.  DONE is called with a cons of those of FILES that
+the server has changed, or can change, and problems."
+  (let* ((fail (lambda (why) (funcall done (list nil why))))
+         (facts (list :root (gemini-companion-unmarked-root unmarked)
+                      :modes (default-file-modes)
+                      :backups (expand-file-name gemini-companion-text-backups)
+                      :checks checks
+                      :gone (mapcar #'gemini-companion-unmarked-file-name gone)
+                      :tree (nth (if undone 0 1)
+                                 (gemini-companion-unmarked-snapshots unmarked))))
+         (end (lambda (answer)
+                (let ((refused (mapcar (pcase-lambda (`(,index ,why))
+                                         (cons (nth index files) why))
+                                       answer)))
+                  (funcall done
+                           (cons (seq-difference files (mapcar #'car refused) #'eq)
+                                 (mapcar (pcase-lambda (`(,file . ,why))
+                                           (gemini-companion-unmarked--sentence file why))
+                                         refused)))))))
+    (cond ((not (or files gone)) (funcall end nil))
+          ((gemini-companion-server-ask
+            'restore (list facts (gemini-companion-unmarked--json files undone))
+            end fail))
+          (t (funcall fail "the server has ended")))))
+
+(defun gemini-companion-unmarked--json (files undone)
+  "Return what the server needs to know of FILES to be UNDONE, or restored."
+  (require 'json)
+  (json-encode
+   (vconcat
+    (mapcar (pcase-lambda ((cl-struct gemini-companion-unmarked-file
+                                      name before after old-modes new-modes))
+              (if undone
+                  (vector name after new-modes before old-modes)
+                (vector name before old-modes after new-modes)))
+            files))))
+
+(defun gemini-companion-unmarked--write (unmarked files undone gone done)
+  "Let the server write FILES of UNMARKED; their buffers follow.
+For UNDONE, GONE and DONE, see `gemini-companion-unmarked--ask'."
+  (let ((paths (mapcar (apply-partially #'gemini-companion-unmarked--path unmarked)
+                       files)))
+    (dolist (path paths)
+      (gemini-companion-watch-begin path))
+    (gemini-companion-unmarked--ask
+     unmarked files undone gone nil
+     (pcase-lambda (`(,written . ,problems))
+       (mapc #'gemini-companion-watch-end paths)
+       (dolist (file written)
+         (gemini-companion-revert-now (gemini-companion-unmarked--path unmarked file)))
+       ;; What the user has typed meanwhile stays.
+       (funcall done (cons written
+                           (append problems
+                                   (cdr (gemini-companion-unmarked--saved
+                                         unmarked written
+                                         "has unsaved changes, and has changed on \
+disk")))))))))
+
+;;;; Deleting
+
+(defun gemini-companion-unmarked--items (unmarked files)
+  "Return what to move to the trash for FILES of UNMARKED, see there."
+  (gemini-companion-trash-items
+   (mapcar (apply-partially #'gemini-companion-unmarked--path unmarked) files)
+   (mapcar (apply-partially #'gemini-companion-names-below
+                            (gemini-companion-unmarked-root unmarked))
+           (gemini-companion-unmarked-made unmarked))))
+
+(defun gemini-companion-unmarked--delete (unmarked files undone done)
+  "Move FILES of UNMARKED to the trash, in slices, and kill their buffers.
+DONE is called with a cons of those that are deleted, and problems.  For UNDONE,
+see `gemini-companion-unmarked-change'."
+  (let* ((items (and undone (gemini-companion-unmarked--items unmarked files)))
+         (items (or items
+                    (mapcar #'list
+                            (mapcar (apply-partially #'gemini-companion-unmarked--path
+                                                     unmarked)
+                                    files))))
+         (left-out (and undone (gemini-companion-trash-left-out (mapcar #'car items))))
+         (problems nil))
+    (gemini-companion-slices-later
+     items
+     (pcase-lambda (`(,item . ,in-it))
+       (condition-case problem
+           (progn
+             (gemini-companion-trash-delete item (assoc item left-out))
+             (dolist (path (or in-it (list item)))
+               (when-let* ((buffer (gemini-companion-names-buffer path))
+                           ((not (buffer-modified-p buffer))))
+                 (kill-buffer buffer))))
+         (user-error (push (error-message-string problem) problems))))
+     (lambda ()
+       (funcall done
+                (cons (seq-remove
+                       (lambda (file)
+                         (file-attributes (gemini-companion-unmarked--path unmarked file)))
+                       files)
+                      (nreverse problems)))))))
 
 (provide 'gemini-companion-unmarked)
 ;;; gemini-companion-unmarked.el ends here

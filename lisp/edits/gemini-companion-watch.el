@@ -313,13 +313,20 @@ Return the value of BODY."
   (declare (indent 1) (debug t))
   (let ((name (make-symbol "name")))
     `(let ((,name ,file))
-       (gemini-companion-watch-detect ,name)
-       (run-hook-with-args 'gemini-companion-watch-writing-functions ,name 'before)
+       (gemini-companion-watch-begin ,name)
        ;; After a failure, Emacs has written the old bytes again.
        (unwind-protect (progn ,@body)
-         (gemini-companion-watch-wrote ,name)
-         (run-hook-with-args 'gemini-companion-watch-writing-functions
-                             ,name 'after)))))
+         (gemini-companion-watch-end ,name)))))
+
+(defun gemini-companion-watch-begin (file)
+  "Record that Emacs, or the server for it, begins to write FILE."
+  (gemini-companion-watch-detect file)
+  (run-hook-with-args 'gemini-companion-watch-writing-functions file 'before))
+
+(defun gemini-companion-watch-end (file)
+  "Record that Emacs, or the server for it, has written FILE."
+  (gemini-companion-watch-wrote file)
+  (run-hook-with-args 'gemini-companion-watch-writing-functions file 'after))
 
 (defun gemini-companion-watch-wrote (file &optional bytes)
   "Record that this Emacs has just written FILE.

@@ -192,7 +192,11 @@ RIGHT is at the right edge."
        (gemini-companion-overview-row-newer row)))
      ((memq status '(undone gone)) (gemini-companion-edit-word status))
      ((gemini-companion-overview-draw--never-written-p edit) "")
-     ((gemini-companion-overview-row-unmarked row) "not marked")
+     ((gemini-companion-overview-row-unmarked row)
+      (if-let* ((undone (gemini-companion-unmarked-undone
+                         (gemini-companion-overview-row-unmarked row))))
+          (format "%d undone" (length undone))
+        "not marked"))
      ((not exists) "")
      ((not (gemini-companion-edit-known-p edit)) "not recorded")
      ((gemini-companion-overview-row-empty-p row) "empty")

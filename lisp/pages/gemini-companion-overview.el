@@ -776,17 +776,15 @@ If one of them cannot be undone, none is."
          (deleted (gemini-companion-edit-deleted-modes edit)))
     (gemini-companion-undo-check edit)
     (when (y-or-n-p (format (cond (deleted "%s was deleted; create it again? ")
-                                  (new (concat "%s was new; delete it"
-                                               (gemini-companion-undo-note (list edit))
-                                               "? "))
+                                  (new "%1$s was new; delete it%3$s? ")
                                   ((gemini-companion-edit-unmarked edit)
-                                   "Undo %s%s? ")
-                                  (t "Undo the edit of %s%s? "))
+                                   "Undo %s%s%s? ")
+                                  (t "Undo the edit of %s%s%s? "))
                             (gemini-companion-edit-name edit)
-                            (concat (if (gemini-companion-revert-unsaved file)
-                                        " in its unsaved buffer"
-                                      ", and save")
-                                    (gemini-companion-undo-note (list edit)))))
+                            (if (gemini-companion-revert-unsaved file)
+                                " in its unsaved buffer"
+                              ", and save")
+                            (gemini-companion-undo-note (list edit))))
       ;; Visit the file before undoing, so that an undo in its buffer restores the edit.
       (unless (or new deleted (gemini-companion-edit-unmarked edit)
                   ;; Visiting it may ask for a password.
@@ -797,7 +795,11 @@ If one of them cannot be undone, none is."
         (gemini-companion-revert-visit file))
       (let ((done (gemini-companion-decision-with
                       (concat "undo of " (gemini-companion-edit-name edit 'plain))
-                    (gemini-companion-undo-edit edit))))
+                    (gemini-companion-undo-edit
+                     edit
+                     ;; Its files are written later.
+                     (and (gemini-companion-edit-unmarked edit)
+                          (lambda (_problem) (gemini-companion-overview--refresh)))))))
         ;; After a conflict, the buffer of the file is current.
         (gemini-companion-overview--refresh)
         (when done
@@ -847,11 +849,12 @@ If one of them cannot be undone, none is."
 
 (defun gemini-companion-overview--undo-all (edits count)
   "Undo EDITS, COUNT of them, one after another, and report that.
-The user can stop between two files.  Edits of remote files come last, since
-they are written later."
+The user can stop between two files.  Edits of remote files, or of several ones,
+come last, since they are written later."
   (let* ((remote (seq-filter (lambda (edit)
-                               (gemini-companion-names-of-copy
-                                (gemini-companion-edit-file edit)))
+                               (or (gemini-companion-edit-unmarked edit)
+                                   (gemini-companion-names-of-copy
+                                    (gemini-companion-edit-file edit))))
                              edits))
          (problems nil)
          (left (gemini-companion-slices-do
@@ -865,7 +868,7 @@ they are written later."
                                             (and left (append left remote)))))
 
 (defun gemini-companion-overview--undo-remote (edits count problems left)
-  "Undo EDITS of remote files, the last ones of COUNT, one after another.
+  "Undo EDITS that are written later, the last ones of COUNT, one after another.
 PROBLEMS are the problems of the previous edits, and LEFT are the edits that are
 not undone because the user has stopped.  Report that at the end."
   (let* ((add (lambda (problem)

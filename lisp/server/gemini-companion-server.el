@@ -505,7 +505,8 @@ The sentinel calls this."
        (gemini-companion-server--crashed process report)))))
 
 (defun gemini-companion-server--release (process)
-  "Release the timer, the buffer and the connection of PROCESS."
+  "Release the timer, the buffer and the connection of PROCESS.
+What it was asked, and has not answered, fails."
   (cancel-timer (process-get process 'timer))
   (kill-buffer (process-buffer process))
   (when-let* ((connection (process-get process 'connection)))
@@ -513,7 +514,10 @@ The sentinel calls this."
     (while (accept-process-output (epc:connection-process
                                    (epc:manager-connection connection))
                                   0 nil 1))
-    (epc:stop-epc connection)))
+    (epc:stop-epc connection))
+  (dolist (fail (process-get process 'failing))
+    (gemini-companion-log-guarded "Handling the end of the server"
+      (funcall fail "the server has ended"))))
 
 (defun gemini-companion-server--end-of (process)
   "Return the kind of end of PROCESS, a symbol.
@@ -643,9 +647,12 @@ current one if it is ready.  Return non-nil if the call was sent."
                            (and (gemini-companion-server-ready-p)
                                 gemini-companion-server--current)))
               (answer (gemini-companion-server--send process method args)))
+    (when failed
+      (setq failed (gemini-companion-server--expect process failed)))
     (deferred:error
      (deferred:nextc answer
        (lambda (value)
+         (cl-callf2 remq failed (process-get process 'failing))
          ;; An error here is not one of the call.
          (gemini-companion-log-guarded "Handling an answer of the server"
            (funcall done value))))
@@ -654,6 +661,15 @@ current one if it is ready.  Return non-nil if the call was sent."
            (funcall failed (gemini-companion-server--problem-text problem))
          (funcall done nil))))
     t))
+
+(defun gemini-companion-server--expect (process failed)
+  "Return a function that calls FAILED once, also if PROCESS ends before that."
+  (letrec ((fail (lambda (problem)
+                   (when (memq fail (process-get process 'failing))
+                     (cl-callf2 remq fail (process-get process 'failing))
+                     (funcall failed problem)))))
+    (push fail (process-get process 'failing))
+    fail))
 
 (defun gemini-companion-server--send (process method args)
   "Send PROCESS a call of METHOD with ARGS, and return the deferred answer.

@@ -71,7 +71,7 @@ class Linked:
     async def restore(self, facts: Facts, text: str) -> object:
         """See `Timeline.restore`."""
         if self.questions is None:
-            raise EmacsError("its snapshots were deleted")
+            raise EmacsError("the snapshots were deleted")
         return await self.questions.timeline.restore(facts, text)
 
     async def _watch_failures(self, file: str) -> None:

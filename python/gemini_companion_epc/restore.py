@@ -8,11 +8,15 @@ only, as Emacs moves it to the trash.
 All functions here block, and run in threads.
 """
 
+import hashlib
 import os
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from .snapshots import LARGEST_STORE, Change, Store, blob_name
@@ -21,8 +25,11 @@ from .types import MalformedArgument
 LINK = 0o120000
 _EXECUTABLE = 0o100755
 _PLAIN = 0o100644
-DRAFT = ".gemini-companion-"
-"""How the name of a file begins that is to get the name of another one."""
+DRAFT = f".gemini-companion-{os.getpid()}-"
+"""How the name of a file begins that gets the name of another one, as in Emacs.
+
+Emacs deletes those of processes that were killed.
+"""
 
 
 class File(NamedTuple):
@@ -49,7 +56,7 @@ class Plan(NamedTuple):
 
     modes: int
     """Those of a new directory; a new file has those of them that it can have."""
-    kept: str
+    backups: str
     """The directory for the bytes of files while they are written in place."""
     checks: bool
     """Whether nothing is changed yet, as Emacs deletes files next."""
@@ -66,16 +73,22 @@ def restore(store: Store, files: Sequence[File], plan: Plan) -> list[str]:
     """Change ``files`` below the root of ``store``; return why not, or "", for each.
 
     Those that are to be deleted are compared only; so are all if the ``plan`` says it.
-    Raise SnapshotError, and change nothing, if ``store`` lacks any content.
+    Raise GitError, and change nothing, if ``store`` lacks any content.
     """
     for name in [*(file.name for file in files), *plan.gone]:
         if os.path.isabs(name) or ".." in name.split("/"):
             raise MalformedArgument(f"name is not below the root: {name}")
     blobs = [file.then for file in files if file.then and file.is_written]
-    for _ in store.contents(blobs):
+    # What is deleted can be taken back.
+    going = [file.now for file in files if file.now and not file.then_mode]
+    for _ in store.contents(blobs + going):
         pass
-    # A file may come in the place of a directory.
-    _remove_directories(store, plan)
+    directories = _directories(store, plan)
+    if not plan.checks:
+        # A file may come in the place of a directory.
+        for name in directories:
+            with suppress(OSError):
+                os.rmdir(os.path.join(store.root, name))
     problems = []
     with closing(store.contents(blobs)) as contents:
         for file in files:
@@ -90,14 +103,13 @@ def restore(store: Store, files: Sequence[File], plan: Plan) -> list[str]:
     return problems
 
 
-def _remove_directories(store: Store, plan: Plan) -> None:
-    """Remove the empty directories of deleted files that the snapshot has not."""
+def _directories(store: Store, plan: Plan) -> list[str]:
+    """Return the directories of deleted files that the snapshot has not.
+
+    The deepest ones come first.
+    """
     files = [Change(name, "", "", 0, 0) for name in plan.gone]
-    names = store.new_directories(plan.tree, files)
-    # The deepest ones first.
-    for name in sorted(names, key=len, reverse=True):
-        with suppress(OSError):
-            os.rmdir(os.path.join(store.root, name))
+    return sorted(store.new_directories(plan.tree, files), key=len, reverse=True)
 
 
 def _put(root: str, file: File, content: bytes, plan: Plan) -> None:
@@ -136,6 +148,9 @@ def _now(path: str) -> tuple[os.stat_result | None, int, bytes | None]:
         return None, 0, None
     if stat.S_ISLNK(status.st_mode):
         return status, LINK, os.fsencode(os.readlink(path))
+    if stat.S_ISDIR(status.st_mode):
+        # What is in it may be going.
+        return None, 0, None
     if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_STORE:
         raise _Problem("has changed since")
     with open(path, "rb", opener=_opener(os.O_RDONLY)) as file:
@@ -195,6 +210,8 @@ def _write(
             file.write(content)
             file.flush()
             os.chmod(draft, modes)
+            if status is not None:
+                _touch(draft, status)
             if not is_regular or _is_like(path, draft):
                 _replace(path, status, draft)
                 return
@@ -275,29 +292,61 @@ def _check(status: os.stat_result, before: os.stat_result) -> None:
 
 def _write_in_place(path: str, old: bytes, content: bytes, plan: Plan) -> None:
     """Write ``content`` to ``path``, whose bytes ``old`` are kept meanwhile."""
-    os.makedirs(plan.kept, mode=0o700, exist_ok=True)
-    prefix = os.path.basename(path) + "-"
-    descriptor, copy = tempfile.mkstemp(prefix=prefix, dir=plan.kept)
-    with os.fdopen(descriptor, "wb") as kept:
-        kept.write(old)
-    try:
-        with open(path, "r+b", buffering=0, opener=_opener(os.O_RDWR)) as file:
-            if file.read(len(old) + 1) != old:
-                raise _Problem("has changed since")
+    with (
+        _Backup(path, old, content, plan.backups) as backup,
+        open(path, "r+b", buffering=0, opener=_opener(os.O_RDWR)) as file,
+    ):
+        if file.read(len(old) + 1) != old:
+            raise _Problem("has changed since")
+        before = os.fstat(file.fileno())
+        try:
+            _overwrite(file.fileno(), content)
+        except OSError as error:
             try:
-                _overwrite(file.fileno(), content)
-            except OSError as error:
-                try:
-                    _overwrite(file.fileno(), old)
-                except OSError:
-                    copy, saved = "", copy
-                    raise _Problem(
-                        f"was truncated ({error.strerror}); its text is in {saved}"
-                    ) from None
-                raise
-    finally:
-        if copy:
-            os.unlink(copy)
+                _overwrite(file.fileno(), old)
+            except OSError:
+                backup.is_needed = True
+                raise _Problem(
+                    f"was truncated ({error.strerror}); its text is in {backup.copy}"
+                ) from None
+            raise
+        _touch(path, before)
+
+
+class _Backup:
+    """The bytes of a file while it is written in place.
+
+    Emacs finds them if this process is killed, as those of an Emacs that was killed.
+    """
+
+    def __init__(self, path: str, old: bytes, new: bytes, backups: str) -> None:
+        os.makedirs(backups, mode=0o700, exist_ok=True)
+        self._directory = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=backups)
+        self.copy = os.path.join(self._directory, os.path.basename(path))
+        self.is_needed = False
+        Path(self.copy).write_bytes(old)
+        name = path.replace("\\", "\\\\").replace('"', '\\"')
+        hashes = (hashlib.sha256(content).hexdigest() for content in (old, new))
+        facts = '("{}" {} "{}" "{}")'.format(name, os.getpid(), *hashes)
+        # Once this file exists, the copy is whole.
+        self._facts = Path(self._directory + ".eld")
+        self._facts.write_bytes(os.fsencode(facts))
+
+    def __enter__(self) -> "_Backup":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.is_needed:
+            self._facts.unlink(missing_ok=True)
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _touch(path: str, before: os.stat_result) -> None:
+    """Give ``path`` a time after that of ``before``, by which Emacs sees a change."""
+    # The clock of a file system may tick a hundred times a second.
+    if os.lstat(path).st_mtime_ns <= before.st_mtime_ns:
+        now = time.time_ns()
+        os.utime(path, ns=(now, now))
 
 
 def _overwrite(descriptor: int, content: bytes) -> None:

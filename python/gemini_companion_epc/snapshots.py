@@ -769,7 +769,7 @@ class Store:
 
         Raise SnapshotError if one is missing, or is not what its name says.
         """
-        problem = SnapshotError("its snapshots were deleted")
+        problem = SnapshotError("the snapshots were deleted")
         if not os.path.isdir(self.directory):
             raise problem
         process = subprocess.Popen(

@@ -574,16 +574,19 @@ class Timeline:
         """
         from .restore import File, Plan, restore
 
-        tree = self._trees.get(facts["root"])
-        if tree is None or tree.store is None:
-            raise EmacsError("its snapshots were deleted")
+        lost = EmacsError("the snapshots were deleted")
+        if (tree := self._trees.get(facts["root"])) is None:
+            raise lost
         files = [File(*fields) for fields in json.loads(text)]
         plan = Plan(*(facts[name] for name in Plan._fields))
         async with tree.lock:
+            if tree.store is None:
+                raise lost
             try:
                 problems = await _in_thread(restore, tree.store, files, plan)
             except GitError as error:
-                raise EmacsError(str(error)) from None
+                logger.info("not restored: %s", error)
+                raise lost from None
         return [[index, why] for index, why in enumerate(problems) if why]
 
     # Reports

@@ -491,6 +491,74 @@ def test_turn_of_commands_only_is_undone_by_keys(world: World) -> None:
     # All of that is one decision.
     emacs.keys("C-/")
     emacs.wait_for("Taken back")
+    eventually(lambda: contents(world) == after, "the files of the commands")
+
+
+def on_row(emacs: Emacs, text: str) -> None:
+    """Go to the row with ``text`` in the overview."""
+    emacs.command("gemini-companion-turn-page")
+    emacs.wait_for(text)
+    emacs.holds(
+        f"""(with-current-buffer "*gemini*"
+              (goto-char (point-min))
+              (when (re-search-forward {lisp("written +" + text)} nil t)
+                (set-window-point (get-buffer-window) (line-beginning-position))
+                t))"""
+    )
+
+
+def undoes(emacs: Emacs, text: str, said: str) -> None:
+    """Undo the row with ``text`` by keys, with a yes; then ``said`` is displayed."""
+    on_row(emacs, text)
+    emacs.keys("u")
+    emacs.wait_for("and save? ")
+    emacs.keys("y")
+    emacs.wait_for(said)
+
+
+def test_files_of_a_command_are_undone_by_the_server(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    for number in range(30):
+        world.file(f"many/{number}.c", f"a {number}\n")
+    git(world, "add", "-A")
+    git(world, "commit", "-qm", "x")
+    before = contents(world)
+    script = world.scratch.root / "make.sh"
+    script.write_text("mkdir made; for i in $(seq 25); do printf '\\0' >made/$i; done")
+    cli.is_free(
+        call("run_shell_command", command=MANY, description="Do it"),
+        call("run_shell_command", command=f"sh {script}", description="Do it"),
+    )
+    emacs.holds("(= 2 (length (gemini-companion-edits)))")
+    after = contents(world)
+    unsaved = world.project / "many/3.c"
+    emacs.eval(f"(progn (find-file {lisp(unsaved)}) (insert ?x) nil)")
+    undoes(emacs, "30 files", "Undid 29 files; many/3.c has unsaved changes")
+    assert unsaved.read_text() == "b 3\n"
+    emacs.eval("""(with-current-buffer "3.c" (revert-buffer t t) nil)""")
+    undoes(emacs, "30 files", "Undid 1 file")
+    undoes(emacs, "25 files", "Undid 25 files")
+    assert contents(world) == before
+    trash = world.home / ".local/share/Trash/files"
+    assert {file.name for file in trash.rglob("*")} == {
+        "made",
+        *(str(number) for number in range(1, 26)),
+    }
+    for said in ("Restored 25 files", "Restored 1 file", "Restored 29 files"):
+        emacs.keys("C-/")
+        emacs.wait_for(said)
+    assert contents(world) == after
+    (store,) = world.scratch.tmp.glob("*/*/objects")
+    store.rename(store.with_name("elsewhere"))
+    undoes(emacs, "25 files", "Nothing undone: the snapshots were deleted")
+    assert contents(world) == after
+    pid = emacs.value("(plist-get (gemini-companion-server-info) :pid)")
+    os.kill(pid, signal.SIGKILL)
+    emacs.holds(
+        f"""(not (memq (plist-get (gemini-companion-server-info) :pid)
+                       '(nil {pid})))"""
+    )
+    undoes(emacs, "30 files", "Nothing undone: the snapshots were deleted")
     assert contents(world) == after
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files get their former contents from a store, whole, and nothing else of them."""
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from gemini_companion_epc import restore as restores
+from gemini_companion_epc.git import GitError
 from gemini_companion_epc.restore import File, Plan, restore
-from gemini_companion_epc.snapshots import Change, SnapshotError
+from gemini_companion_epc.snapshots import Change
 from test_snapshots import Tree
 
 MODES = 0o755
@@ -42,7 +44,8 @@ class Scene:
         """
         files = [_file(change, undone) for change in self.changes]
         tree = (self.before if undone else self.after).tree
-        plan = Plan(MODES, str(self.root) + ".kept", True, [], tree)
+        names = [file.name for file in files if not file.then_mode]
+        plan = Plan(MODES, str(self.root) + ".kept", True, names, tree)
         checked = restore(self.store, files, plan)
         problems = dict(zip(files, checked, strict=True))
         goes = [file for file in files if not (file.then_mode or problems[file])]
@@ -143,7 +146,7 @@ def test_what_others_have_written_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
-@pytest.mark.parametrize("lost", ["store", "object", "damaged"])
+@pytest.mark.parametrize("lost", ["store", "object", "new", "tree", "damaged"])
 def test_nothing_is_changed_if_a_content_is_lost(tmp_path: Path, lost: str) -> None:
     scene = Scene(tmp_path / "tree", write_all)
     after = snapshot(scene.root)
@@ -154,13 +157,19 @@ def test_nothing_is_changed_if_a_content_is_lost(tmp_path: Path, lost: str) -> N
         store.rename(tmp_path / "elsewhere")
     elif lost == "object":
         path.unlink()
+    elif lost == "new":
+        # It could not be taken back that this one is deleted.
+        blob = next(change.after for change in scene.changes if change.mode_before == 0)
+        (store / "objects" / blob[:2] / blob[2:]).unlink()
+    elif lost == "tree":
+        (store / "objects" / scene.before.tree[:2] / scene.before.tree[2:]).unlink()
     else:
         other = next(
             change.after for change in scene.changes if change.path == "new/deep/n"
         )
         path.chmod(0o600)
         path.write_bytes((store / "objects" / other[:2] / other[2:]).read_bytes())
-    with pytest.raises(SnapshotError, match="its snapshots were deleted"):
+    with pytest.raises(GitError):
         scene.restore()
     assert snapshot(scene.root) == after
 
@@ -227,11 +236,18 @@ def test_a_kill_leaves_old_or_new_bytes_whole(tmp_path: Path, has_links: bool) -
         scene.restore()
 
     killed(run)
-    kept = list(tmp_path.glob("*.kept/*"))
+    kept = list(tmp_path.glob("*.kept/*/*"))
     if has_links:
         assert (scene.root / "a").read_bytes() == b""
         assert [file.read_bytes() for file in kept] == [new]
+        assert kept[0].name == "a"
         assert kept[0].stat().st_mode & 0o777 == 0o600
+        # As Emacs reads it.
+        (facts,) = tmp_path.glob("*.kept/*.eld")
+        hashes = [hashlib.sha256(text).hexdigest() for text in (new, b"a\n")]
+        assert facts.read_text() == '("{}" {} "{}" "{}")'.format(
+            scene.root / "a", facts.name.partition("-")[0], *hashes
+        )
     else:
         assert (scene.root / "a").read_bytes() == new
         assert not kept

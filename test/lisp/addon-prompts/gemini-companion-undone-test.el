@@ -132,17 +132,22 @@ the next change."
   (gemini-companion-undone-test-with '(("a" "1\n") ("b" "2\n"))
     (gemini-companion-attribution-record-unmarked
      session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
-    (gemini-companion-decision-with "undo of 2 files"
-      (gemini-companion-undo-edit (car (gemini-companion-edits))))
-    (should (equal "1\n" (gemini-companion-test-file-text "a")))
-    (should (gemini-companion-undone-of-session session))
-    (gemini-companion-decision-undo)
-    (should-not (gemini-companion-undone-of-session session))
-    (gemini-companion-decision-redo)
-    (should (string-suffix-p "\n\n2 of 2 files that `black .' had written"
-                             (funcall ask)))
-    (funcall ask t)
-    (should-not (funcall ask))))
+    (gemini-companion-overview-test-with-store
+      (gemini-companion-decision-with "undo of 2 files"
+        (gemini-companion-undo-edit (car (gemini-companion-edits))))
+      (gemini-companion-test-eventually said)
+      (should (equal "1\n" (gemini-companion-test-file-text "a")))
+      (should (gemini-companion-undone-of-session session))
+      (gemini-companion-decision-undo)
+      (gemini-companion-test-eventually (nth 1 said))
+      (should-not (gemini-companion-undone-of-session session))
+      (gemini-companion-text-write "a" "mine\n")
+      (gemini-companion-decision-redo)
+      (gemini-companion-test-eventually (nth 2 said))
+      (should (string-suffix-p "\n\n1 of 2 files that `black .' had written"
+                               (funcall ask)))
+      (funcall ask t)
+      (should-not (funcall ask)))))
 
 (ert-deftest gemini-companion-undone-is-added-again-if-no-cli-has-read-it ()
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))

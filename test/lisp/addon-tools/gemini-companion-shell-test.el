@@ -9,6 +9,7 @@
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-shell)
 (require 'gemini-companion-undo)
+(require 'gemini-companion-unmarked-test-helper)
 
 (defun gemini-companion-shell-test-save (text)
   "Save TEXT in this buffer, which visits a file."
@@ -149,7 +150,9 @@ write was made while a snapshot was taken."
 
 (defun gemini-companion-shell-test-blob (content)
   "Return the name of CONTENT, a string of bytes or nil, in git."
-  (gemini-companion-unmarked--hash content 40))
+  (if content
+      (secure-hash 'sha1 (concat (format "blob %d\0" (length content)) content))
+    ""))
 
 (defun gemini-companion-shell-test-change (name before after &optional old new)
   "Return what the server sends if NAME had BEFORE, and has AFTER now.
@@ -314,10 +317,11 @@ not kept" . "make"))
 "
                      (gemini-companion-unmarked-text unmarked))))
     (let ((unmarked (gemini-companion-edit-unmarked (car (gemini-companion-edits)))))
-      (should (equal '(0 ("1 removed file was not kept"
-                          "3 files not looked at before stay"
-                          "1 file that was moved here stays"))
-                     (gemini-companion-unmarked-set-undone unmarked t))))
+      (gemini-companion-unmarked-test-with-server ".store"
+        (should (equal '(0 ("1 file that was moved here stays"
+                            "3 files not looked at before stay"
+                            "1 removed file was not kept"))
+                       (gemini-companion-unmarked-test-change unmarked t)))))
     (should (file-exists-p "b.txt"))
     (should (file-exists-p "x"))))
 

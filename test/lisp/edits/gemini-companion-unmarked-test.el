@@ -4,8 +4,8 @@
 
 ;;; Code:
 
-(require 'gemini-companion-test-helper)
 (require 'gemini-companion-unmarked)
+(require 'gemini-companion-unmarked-test-helper)
 
 (defun gemini-companion-unmarked-test-git (&rest arguments)
   "Return what git prints for ARGUMENTS in the store here."
@@ -41,7 +41,8 @@
            (split-string (gemini-companion-unmarked-test-git
                           "diff-tree" "-r" before after)
                          "\n" t))
-   (list before after) (gemini-companion-unmarked-test-environ)))
+   (list before after) (gemini-companion-unmarked-test-environ) nil nil
+   '("new" "new/deep")))
 
 (defun gemini-companion-unmarked-test-files ()
   "Return what all files and directories of the directory tree have."
@@ -80,20 +81,23 @@
          (gemini-companion-text-write "tree/dir" "f")
          (let ((unmarked (gemini-companion-unmarked-test-between
                           before (gemini-companion-unmarked-test-snapshot))))
-           ,@body)))))
+           (gemini-companion-unmarked-test-with-server ".store"
+             ,@body))))))
 
 (ert-deftest gemini-companion-unmarked-files-get-what-they-had-before ()
   (gemini-companion-unmarked-test-with
     (let ((after (gemini-companion-unmarked-test-files))
           (count (length (gemini-companion-unmarked-files unmarked))))
       (should (equal (list count nil)
-                     (gemini-companion-unmarked-set-undone unmarked t)))
+                     (gemini-companion-unmarked-test-change unmarked t)))
       (should (equal (car (gemini-companion-unmarked-snapshots unmarked))
                      (gemini-companion-unmarked-test-snapshot)))
       (should-not (file-exists-p "tree/new"))
+      (should (member "new" (mapcar #'file-name-nondirectory
+                                    (gemini-companion-test-trash))))
       (should (equal "1\n" (gemini-companion-text-bytes "tree/text")))
       (should (equal (list count nil)
-                     (gemini-companion-unmarked-set-undone unmarked nil)))
+                     (gemini-companion-unmarked-test-change unmarked nil)))
       (should (equal after (gemini-companion-unmarked-test-files))))))
 
 (ert-deftest gemini-companion-unmarked-leaves-files-that-have-changed-since ()
@@ -106,7 +110,7 @@
     (unwind-protect
         (let ((count (length (gemini-companion-unmarked-files unmarked))))
           (pcase-let ((`(,done ,problems)
-                       (gemini-companion-unmarked-set-undone unmarked t)))
+                       (gemini-companion-unmarked-test-change unmarked t)))
             ;; The directory cannot come in the place of the unsaved file.
             (should (= 5 (- count done)))
             (should (member "text has changed since" problems))
@@ -132,17 +136,18 @@
           (gemini-companion-text-write (concat default-directory name) "mine"))
         (let ((unmarked (gemini-companion-unmarked-test-between
                          before (gemini-companion-unmarked-test-snapshot))))
-          (should (equal '(3 nil) (gemini-companion-unmarked-set-undone unmarked t)))
-          (should (equal '("a") (directory-files "tree" nil "[^.]")))
-          (should (equal '("dir" "f") (directory-files "home" nil "[^.]")))
-          (should (equal '(3 nil) (gemini-companion-unmarked-set-undone unmarked nil)))
-          (should (equal '("$HOME" "a" "~") (directory-files "tree" nil "[^.]"))))))))
+          (gemini-companion-unmarked-test-with-server ".store"
+            (should (equal '(3 nil) (gemini-companion-unmarked-test-change unmarked t)))
+            (should (equal '("a") (directory-files "tree" nil "[^.]")))
+            (should (equal '("dir" "f") (directory-files "home" nil "[^.]")))
+            (should (equal '(3 nil) (gemini-companion-unmarked-test-change unmarked nil)))
+            (should (equal '("$HOME" "a" "~") (directory-files "tree" nil "[^.]")))))))))
 
 (ert-deftest gemini-companion-unmarked-buffers-follow ()
   (gemini-companion-unmarked-test-with
     (let ((text (find-file-noselect "tree/text"))
           (new (find-file-noselect "tree/new/deep/a")))
-      (gemini-companion-unmarked-set-undone unmarked t)
+      (gemini-companion-unmarked-test-change unmarked t)
       (should-not (buffer-live-p new))
       (with-current-buffer text
         (should (equal "1\n" (buffer-string)))
@@ -173,17 +178,78 @@
     (should (string-suffix-p "    changed  a20\n    and 1 more; RET shows the diff\n"
                              (text 21)))))
 
-(ert-deftest gemini-companion-unmarked-deleted-snapshots-are-an-error ()
+(ert-deftest gemini-companion-unmarked-deleted-snapshots-are-said ()
   (gemini-companion-unmarked-test-with
-    (delete-directory ".store" t)
-    (dolist (function (list #'gemini-companion-unmarked-show
-                            (lambda (unmarked)
-                              (gemini-companion-unmarked-set-undone unmarked t))))
+    (let ((after (gemini-companion-unmarked-test-files)))
+      (delete-directory ".store" t)
       (should (string-search "were deleted"
                              (gemini-companion-test-refusal
-                               (funcall function unmarked)))))
-    (should (equal "new" (gemini-companion-text-bytes "tree/new/deep/a")))
-    (should (equal "\0\2" (gemini-companion-text-bytes "tree/image")))))
+                               (gemini-companion-unmarked-show unmarked))))
+      ;; Nothing is deleted.
+      (should (equal '(0 ("the snapshots were deleted"))
+                     (gemini-companion-unmarked-test-change unmarked t)))
+      (should-not (gemini-companion-unmarked-undone unmarked))
+      (should (equal after (gemini-companion-unmarked-test-files))))))
+
+(ert-deftest gemini-companion-unmarked-files-without-a-server-stay ()
+  (gemini-companion-unmarked-test-with
+    (cl-letf (((symbol-function 'gemini-companion-server-info) #'ignore))
+      (should (string-suffix-p " cannot be undone or restored: their snapshots were deleted"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-unmarked-test-change unmarked t)))))))
+
+;; The row said "undone", and a second undo that it is.
+(ert-deftest gemini-companion-unmarked-files-that-are-left-are-undone-later ()
+  (gemini-companion-unmarked-test-with
+    (let ((count (length (gemini-companion-unmarked-files unmarked)))
+          (text (find-file-noselect "tree/text")))
+      (with-current-buffer text
+        (insert "unsaved"))
+      (should (equal (list (1- count) '("text has unsaved changes"))
+                     (gemini-companion-unmarked-test-change unmarked t)))
+      (should (equal '("text") (mapcar #'gemini-companion-unmarked-file-name
+                                       (gemini-companion-unmarked-left unmarked))))
+      (with-current-buffer text
+        (set-buffer-modified-p nil)
+        (kill-buffer))
+      (should (equal '(1 nil) (gemini-companion-unmarked-test-change unmarked t)))
+      (should-not (gemini-companion-unmarked-left unmarked))
+      (should (equal (car (gemini-companion-unmarked-snapshots unmarked))
+                     (gemini-companion-unmarked-test-snapshot))))))
+
+(ert-deftest gemini-companion-unmarked-text-that-is-typed-meanwhile-stays ()
+  (gemini-companion-unmarked-test-with
+    (let ((count (length (gemini-companion-unmarked-files unmarked)))
+          (text (find-file-noselect "tree/text"))
+          (answer nil))
+      (gemini-companion-unmarked-change
+       unmarked (gemini-companion-unmarked-left unmarked) t
+       (lambda (value) (setq answer value)))
+      ;; The server has the question.
+      (should (equal "are being written; wait for that"
+                     (gemini-companion-unmarked-problem unmarked)))
+      (cl-letf* ((json (symbol-function 'gemini-companion-unmarked--json))
+                 ((symbol-function 'gemini-companion-unmarked--json)
+                  (lambda (&rest args)
+                    ;; This is after the last check.
+                    (with-current-buffer text
+                      (insert "typed"))
+                    (apply json args))))
+        (gemini-companion-test-eventually answer))
+      (with-current-buffer text
+        (should (string-prefix-p "typed2" (buffer-string)))
+        (set-buffer-modified-p nil)
+        (kill-buffer))
+      (should (= count (length (car answer))))
+      (should (equal '("text has unsaved changes, and has changed on disk")
+                     (cdr answer)))
+      (should (equal "1\n" (gemini-companion-text-bytes "tree/text"))))))
+
+(ert-deftest gemini-companion-unmarked-file-of-others-in-a-new-directory-stays ()
+  (gemini-companion-unmarked-test-with
+    (gemini-companion-text-write "tree/new/mine" "mine")
+    (should-not (cadr (gemini-companion-unmarked-test-change unmarked t)))
+    (should (equal '("mine") (directory-files "tree/new" nil "\\`[^.]")))))
 
 (provide 'gemini-companion-unmarked-test)
 ;;; gemini-companion-unmarked-test.el ends here

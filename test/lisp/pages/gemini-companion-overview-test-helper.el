@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-overview)
+(require 'gemini-companion-unmarked-test-helper)
 
 (defmacro gemini-companion-overview-test-with (files &rest body)
   "Run BODY in a directory with FILES, where the overview can be shown.
@@ -182,6 +183,16 @@ All turns but the last one have ended."
                                                     #o100644 #o100644))
                   names old)
        (list tree (funcall snapshot)) environ))))
+
+(defmacro gemini-companion-overview-test-with-store (&rest body)
+  "Evaluate BODY while a server has the store of `...-test-unmarked' here.
+Until then, announcements are appended to `said', and do not hide messages."
+  (declare (indent 0) (debug t))
+  `(let ((said nil))
+     (cl-letf (((symbol-function 'gemini-companion-idle-announce)
+                (lambda (text) (cl-callf append said (list text)))))
+       (gemini-companion-unmarked-test-with-server ".store"
+         ,@body))))
 
 (provide 'gemini-companion-overview-test-helper)
 ;;; gemini-companion-overview-test-helper.el ends here

@@ -462,20 +462,56 @@ since when a CLI waits: the name is longer."
       (should (string-suffix-p
                "   ? keys  u undo  M-n next file"
                (substring-no-properties (gemini-companion-overview--header)))))
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
-      (should (equal "Undid 2 files" (gemini-companion-overview-test-keys "u"))))
-    (should (equal "1\n" (gemini-companion-text-bytes "a")))
-    ;; One that has changed since is left as it is, which is said.
-    (gemini-companion-text-write "a" "mine\n")
-    (let ((announced nil))
-      (cl-letf (((symbol-function 'gemini-companion-idle-announce)
-                 (lambda (text)
-                   (push text announced))))
-        (gemini-companion-overview-test-keys "C-/")
-        (gemini-companion-test-eventually
-          (equal '("a has changed since") announced))))
-    (should (equal "mine\n" (gemini-companion-text-bytes "a")))
-    (should (equal "new\n" (gemini-companion-text-bytes "b")))))
+    (gemini-companion-overview-test-with-store
+      (gemini-companion-overview-test-keys "u" 'yes)
+      (gemini-companion-test-eventually (equal '("Undid 2 files") said))
+      (should (equal "1\n" (gemini-companion-text-bytes "a")))
+      (should (equal "2 files already undone"
+                     (gemini-companion-test-refusal
+                       (gemini-companion-overview-test-keys "u"))))
+      ;; One that has changed since is left as it is, which is said.
+      (gemini-companion-text-write "a" "mine\n")
+      (setq said nil)
+      (gemini-companion-overview-test-keys "C-/")
+      (gemini-companion-test-eventually
+        (equal '("Restored 1 file; a has changed since") said))
+      (should (equal "mine\n" (gemini-companion-text-bytes "a")))
+      (should (equal "new\n" (gemini-companion-text-bytes "b"))))))
+
+;; The row was "undone", and a second undo said so.
+(ert-deftest gemini-companion-overview-undoes-the-rest-of-a-command-later ()
+  (skip-unless (executable-find "git"))
+  (gemini-companion-overview-test-with '(("a" "1\n") ("b" "2\n"))
+    (gemini-companion-attribution-record-unmarked
+     session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
+    (gemini-companion-overview-test-with-store
+      (with-current-buffer (find-file-noselect "b")
+        (insert "unsaved"))
+      (gemini-companion-turn-page)
+      (gemini-companion-overview-test-go-to "written +2 files .* not marked")
+      (gemini-companion-overview-test-keys "u" 'yes)
+      (gemini-companion-test-eventually
+        (equal '("Undid 1 file; b has unsaved changes") said))
+      (gemini-companion-overview-test-go-to "written +2 files .* 1 undone")
+      (with-current-buffer "b"
+        (revert-buffer t t))
+      (setq said nil)
+      (gemini-companion-overview-test-keys "u" 'yes)
+      (gemini-companion-test-eventually (equal '("Undid 1 file") said))
+      (gemini-companion-overview-test-go-to "2 files .* undone$")
+      (should (equal '("1\n" "2\n") (mapcar #'gemini-companion-text-bytes '("a" "b"))))
+      ;; Each of them is a decision.
+      (setq said nil)
+      (gemini-companion-overview-test-keys "C-/")
+      (gemini-companion-test-eventually (equal '("Restored 1 file") said))
+      (should (equal '("1\n" "new\n") (mapcar #'gemini-companion-text-bytes '("a" "b"))))
+      (gemini-companion-overview-test-keys "C-/")
+      (gemini-companion-test-eventually
+        (equal '("Restored 1 file" "Restored 1 file") said))
+      (should (equal '("new\n" "new\n") (mapcar #'gemini-companion-text-bytes '("a" "b"))))
+      (gemini-companion-overview-test-keys "C-?")
+      (gemini-companion-test-eventually (nth 2 said))
+      (should (equal '("1\n" "new\n") (mapcar #'gemini-companion-text-bytes '("a" "b")))))))
 
 (ert-deftest gemini-companion-overview-deletion-is-a-change ()
   (gemini-companion-overview-test-with '(("a" "1\n") ("d/b" "1\r\n2\r\n"))

@@ -169,6 +169,19 @@ Customize `gemini-companion-server-command' to"
       (should (string-search "stringp, not-a-name"
                              (apply #'gemini-companion-test-failure python))))))
 
+;; It was waited for without an end.
+(ert-deftest gemini-companion-server-that-is-killed-fails-what-it-was-asked ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((answers nil))
+      (signal-process (gemini-companion-test-pid) 'SIGSTOP)
+      (should (gemini-companion-server-ask
+               'processes nil
+               (lambda (_) (push 'done answers))
+               (lambda (problem) (push problem answers))))
+      (gemini-companion-test-kill-server)
+      (gemini-companion-test-eventually answers)
+      (should (equal '("the server has ended") answers)))))
+
 (ert-deftest gemini-companion-server-that-is-suspended-ends ()
   :tags '(pure)
   (gemini-companion-test-with-mode '()
