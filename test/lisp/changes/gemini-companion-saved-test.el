@@ -162,6 +162,27 @@ The files of changes are below the directory ours."
     (gemini-companion-test-walk 'gemini-companion-undo-change)
     (should (equal "1\n2\nothers\n3\n4\n5\n6\n7\n8\n9\nothers\n" (buffer-string)))))
 
+;; What a user has made of a CLI's line is a part of that change.  But what was written
+;; just before a crash is unknown.
+(ert-deftest gemini-companion-saved-lines-that-are-unknown-are-never-those-of-a-cli ()
+  (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
+    (find-file "a")
+    (goto-char (point-min))
+    (search-forward "one")
+    (insert " of mine")
+    (save-buffer)
+    (should (equal '(1 5) (gemini-companion-test-marked "a")))
+    (gemini-companion-saved-test-save)
+    (gemini-companion-saved-test-end 'killed)
+    (gemini-companion-test-rewrite "a" "one of mine\n2\n3\n4\nmine\n6\n7\n8\n9\n")
+    (gemini-companion-saved-test-begin)
+    (find-file "a")
+    (should (eql 2 (gemini-companion-test-left)))
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-walk 'gemini-companion-undo-changes))
+    (should (equal "1\n2\n3\n4\n5\nmine\n6\n7\n8\n9\n" (buffer-string)))))
+
 (ert-deftest gemini-companion-saved-undo-in-an-unsaved-buffer-is-undone-in-no-file ()
   (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines))
     (find-file "a")
