@@ -183,7 +183,8 @@ Return nil also if all of its changes were reviewed."
   "Return the buffer that has the present text of the file of RECORD, or nil.
 It visits the file.  If it has unsaved text, and the file was written since,
 the present text is that of the file: what the CLI has written is not undone,
-but not merged yet.  A file that a CLI has deleted has no text."
+but not merged yet.  So it is if the buffer shows other lines, see
+`gemini-companion-revert-shown-in'.  A file that a CLI has deleted has no text."
   (when-let* (((not (gemini-companion-changes-deleted-p record)))
               (buffer (gemini-companion-names-buffer
                        (gemini-companion-changes-path record))))
@@ -191,7 +192,15 @@ but not merged yet.  A file that a CLI has deleted has no text."
       (and (gemini-companion-names-visited-here-p
             (gemini-companion-changes-file-name record))
            (not (gemini-companion-revert-unmerged-p buffer))
+           (not (gemini-companion-revert-shown-in buffer))
            buffer))))
+
+(defun gemini-companion-changes-unmarked-reason (record)
+  "Return why the buffer of the file of RECORD has no marks, a verb phrase, or nil."
+  (when-let* ((buffer (gemini-companion-names-buffer
+                       (gemini-companion-changes-path record)))
+              (coding (gemini-companion-revert-shown-in buffer)))
+    (format "is shown in %s, and has no marks" coding)))
 
 (defun gemini-companion-changes-deleted-p (record)
   "Return non-nil if a CLI has deleted the file of RECORD, and it is missing.
@@ -501,7 +510,7 @@ also call `gemini-companion-changes-functions'."
     (unless (equal told (gemini-companion-changes-file-told record))
       (setf (gemini-companion-changes-file-compared record) seen
             (gemini-companion-changes-file-known record)
-            (and seen (gemini-companion-changes--in record buffer seen))
+            (and seen (gemini-companion-changes--in record seen))
             (gemini-companion-changes-file-told record) told)
       (run-hook-with-args 'gemini-companion-changes-functions record buffer)
       (gemini-companion-part-update-lighter))
@@ -588,49 +597,13 @@ BUFFER has that text, or is nil if the file has it."
     (gemini-companion-changes--seen key lines look
                                     (gemini-companion-record-states look))))
 
-(defun gemini-companion-changes--in (record buffer seen)
-  "Return the changes of RECORD in SEEN, the text of BUFFER or of its file."
+(defun gemini-companion-changes--in (record seen)
+  "Return the changes of RECORD in SEEN."
   (let ((changes (gemini-companion-record-changes
                   (gemini-companion-changes-seen-look seen))))
     (dolist (change changes)
       (gemini-companion-changes--sort-edits record change))
-    (gemini-companion-changes-set-visited buffer changes)
     changes))
-
-(defun gemini-companion-changes-set-visited (buffer changes)
-  "Set the lines of CHANGES to the lines as BUFFER decodes them.
-BUFFER visits the file of CHANGES, or is nil."
-  (when-let* ((coding (and buffer (gemini-companion-changes--misread-in buffer))))
-    (dolist (change changes)
-      (setf (gemini-companion-hunk-lines change)
-            (gemini-companion-changes--misread
-             coding (gemini-companion-hunk-lines change))))))
-
-(defun gemini-companion-changes-lines-visited (seen)
-  "Return the lines of SEEN, a vector, as the buffer that visits the file has them."
-  (let ((buffer (car (gemini-companion-changes-seen-key seen)))
-        (lines (gemini-companion-changes-seen-lines seen)))
-    (if-let* ((coding (and buffer (gemini-companion-changes--misread-in buffer))))
-        (vconcat (gemini-companion-changes--misread coding lines))
-      lines)))
-
-(defun gemini-companion-changes--misread (coding lines)
-  "Return LINES, a sequence, as a list.
-Its elements are decoded as by a buffer that visits their file in CODING."
-  (mapcar (lambda (line)
-            (decode-coding-string (encode-coding-string line 'utf-8-unix) coding))
-          lines))
-
-(defun gemini-companion-changes--misread-in (buffer)
-  "Return the coding system in which BUFFER visits a file in UTF-8, or nil.
-Return nil if that is UTF-8.  A declaration in the file may name another one."
-  (when-let* (((not (buffer-modified-p buffer)))
-              (coding (gemini-companion-coding-of-buffer buffer))
-              ((not (eq 'utf-8 (coding-system-type coding))))
-              (text (gemini-companion-text-of-buffer buffer))
-              ((string-match-p "[^[:ascii:]]" text))
-              ((gemini-companion-coding-utf-8-p (encode-coding-string text coding))))
-    coding))
 
 (defun gemini-companion-changes-update-buffer (&optional buffer)
   "Compute the changes of the file of BUFFER again, if it has a record.
@@ -674,12 +647,7 @@ If these are not UTF-8, as after a conversion by others, it is read as by Emacs.
 They are from BUFFER, which visits the file, or from the file if BUFFER is nil.
 Return nil if the file cannot be read."
   (if buffer
-      (let ((text (gemini-companion-text-of-buffer buffer))
-            (misread-in (gemini-companion-changes--misread-in buffer)))
-        (gemini-companion-lines-split
-         (if misread-in
-             (decode-coding-string (encode-coding-string text misread-in) 'utf-8-unix)
-           text)))
+      (gemini-companion-lines-split (gemini-companion-text-of-buffer buffer))
     (when-let* ((content (gemini-companion-changes--content record)))
       (gemini-companion-changes-lines-of-content content))))
 
@@ -803,7 +771,6 @@ list of new changes, which have the hunks of these edits."
           ;; A hunk that a later hunk has overwritten has no line of its own there.
           (setf (gemini-companion-record-change-hunks part) own)
           (gemini-companion-changes--sort-edits record part))
-        (gemini-companion-changes-set-visited buffer parts)
         parts))))
 
 ;;;; Parts of changes
@@ -834,11 +801,8 @@ For NEW-P and OLD-P, see `gemini-companion-record-split'."
            (cl-callf with-others (gemini-companion-changes--write-hunks write))))
        (gemini-companion-changes--decided record)
        (gemini-companion-changes-update record)
-       (let ((parts (gemini-companion-record-without
-                     (gemini-companion-changes--current-look record) hunks)))
-         (gemini-companion-changes-set-visited
-          (gemini-companion-changes-buffer record) parts)
-         parts)))))
+       (gemini-companion-record-without
+        (gemini-companion-changes--current-look record) hunks)))))
 
 ;;;; For the next Emacs
 
@@ -920,7 +884,6 @@ or beside a change that is left are omitted.  SEEN is the
                         (gemini-companion-changes-seen-look seen)
                       (gemini-companion-changes--current-look record))))
     (let* ((left (gemini-companion-changes-file-known record))
-           (buffer (gemini-companion-changes-buffer record))
            (all (seq-remove
                  (lambda (change)
                    (seq-some (apply-partially #'gemini-companion-changes--overlap-p change)
@@ -928,14 +891,7 @@ or beside a change that is left are omitted.  SEEN is the
                  (gemini-companion-record-decided look))))
       (dolist (change all)
         (gemini-companion-changes--sort-edits record change))
-      (let ((decided (gemini-companion-changes--apart all)))
-        (gemini-companion-changes-set-visited buffer decided)
-        (when-let* ((coding (and buffer
-                                 (gemini-companion-changes--misread-in buffer))))
-          (dolist (change decided)
-            (cl-callf2 gemini-companion-changes--misread
-                coding (gemini-companion-record-decided-with change))))
-        decided))))
+      (gemini-companion-changes--apart all))))
 
 (defun gemini-companion-changes--sort-edits (record change)
   "Sort the edits of CHANGE of RECORD, the last one first."

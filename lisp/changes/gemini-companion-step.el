@@ -186,6 +186,10 @@ file; it is visited only if Emacs needs a buffer to read or write it, or to ask.
      ((and (or in-file (null buffer))
            (setq bytes (gemini-companion-step--bytes-with record changes)))
       (funcall make :before (car bytes) :after (cdr bytes)))
+     ((gemini-companion-changes-unmarked-reason record)
+      (user-error "%s %s; undo it in the file by hand"
+                  (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
+                  (gemini-companion-changes-unmarked-reason record)))
      (t
       (let ((text (gemini-companion-text-of-buffer
                    (or buffer (gemini-companion-revert-visit
@@ -471,7 +475,6 @@ the value, see `gemini-companion-step-do'."
         (user-error "%s: line %d has changed since; %s"
                     (gemini-companion-step-name step) (1+ conflict)
                     (if on "not undone" "not restored")))
-      (gemini-companion-changes-set-visited buffer changes)
       (let ((others (and on (gemini-companion-changes-others-in record hunks seen)))
             (step (gemini-companion-step-of-changes record changes hunks on)))
         (prog1 (gemini-companion-step--change step done)

@@ -326,12 +326,12 @@ the text before is in %s"
 the text before is in %s")
                   (gemini-companion-edit-name edit)
                   (buffer-name (gemini-companion-undo--before edit))))
-     (t (gemini-companion-undo--step-of-lines edit seen unsaved bytes)))))
+     (t (gemini-companion-undo--step-of-lines edit seen bytes)))))
 
-(defun gemini-companion-undo--step-of-lines (edit seen unsaved bytes)
+(defun gemini-companion-undo--step-of-lines (edit seen bytes)
   "Return the step and changes that undo EDIT in the lines of SEEN.
-UNSAVED is the buffer of the file if it has unsaved text, or else BYTES are
-those of the file.  For the value, see `gemini-companion-undo--step'."
+BYTES are those of the file, or nil if its buffer has unsaved text.  For the
+value, see `gemini-companion-undo--step'."
   (pcase-let* ((look (gemini-companion-changes-seen-look seen))
                (name (gemini-companion-edit-name edit))
                (`(,record . ,all) (gemini-companion-changes-of edit))
@@ -341,7 +341,6 @@ those of the file.  For the value, see `gemini-companion-undo--step'."
     (when-let* ((line (gemini-companion-record-conflict look hunks)))
       (user-error "%s: line %d has changed since; undo its changes one by one"
                   name (1+ line)))
-    (gemini-companion-changes-set-visited unsaved changes)
     (cons (if (and bytes
                    (gemini-companion-undo--restored-p edit bytes seen changes))
               (gemini-companion-step-make

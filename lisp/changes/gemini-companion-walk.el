@@ -265,6 +265,7 @@ If the file cannot be visited, return the reason, a verb phrase."
                    "is another file now")
                   ((gemini-companion-revert-unmerged-p (current-buffer))
                    (gemini-companion-revert-blocked-reason (current-buffer)))
+                  ((gemini-companion-changes-unmarked-reason record))
                   (t (gemini-companion-changes-update record))))))))
 
 (defun gemini-companion-walk--missing (record)

@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-coding)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-log)
@@ -69,6 +70,9 @@ Other hooks of a revert would call Tramp.")
   "The stamp of the file that this buffer was last reverted to, or nil.
 A file that is replaced in the same tick of the clock differs by its size or
 its inode only.")
+
+(defvar-local gemini-companion-revert--misread nil
+  "The last answer of `gemini-companion-revert--misread-p', (STAMP . ANSWER).")
 
 (defvar-local gemini-companion-revert--ancestor nil
   "Common ancestor of this buffer and its file, (TIME . TEXT), or nil.
@@ -350,6 +354,33 @@ system that the user has chosen to read the file comes first."
 
 ;;;; Texts of buffers
 
+(defun gemini-companion-revert-shown-in (buffer)
+  "Return the coding system in which BUFFER shows other lines than its file has.
+Return nil if the lines are those that a CLI reads.  A file in UTF-8 may declare
+another coding system, and lines that end in CR are one line for a CLI."
+  (with-current-buffer buffer
+    (let ((coding (gemini-companion-coding-of-buffer buffer)))
+      (and (or (eq 2 (coding-system-eol-type buffer-file-coding-system))
+               (and coding
+                    (not (eq 'utf-8 (coding-system-type coding)))
+                    (gemini-companion-revert--misread-p)))
+           buffer-file-coding-system))))
+
+(defun gemini-companion-revert--misread-p ()
+  "Return non-nil if the file of the current buffer is UTF-8, and not ASCII.
+The buffer has another coding system.  The file is read again once it changes."
+  (when-let* ((file (gemini-companion-names-file))
+              (stamp (gemini-companion-watch-stamp file)))
+    (unless (equal stamp (car gemini-companion-revert--misread))
+      (setq gemini-companion-revert--misread
+            (cons stamp
+                  (when-let* (((not (gemini-companion-text-unreadable-reason file)))
+                              (bytes (ignore-error file-error
+                                       (gemini-companion-text-bytes file))))
+                    (and (string-match-p "[^[:ascii:]]" bytes)
+                         (gemini-companion-coding-utf-8-p bytes))))))
+    (cdr gemini-companion-revert--misread)))
+
 (defun gemini-companion-revert-encoded ()
   "Return the bytes that saving the current buffer would write.
 Return nil if its coding system does not have all of the characters."
@@ -460,6 +491,7 @@ The value is a verb phrase about its file."
            (substitute-command-keys
             "is read-only; type \\[read-only-mode] first"))
           ((not (and enable-multibyte-characters
+                     (null (gemini-companion-revert-shown-in buffer))
                      (gemini-companion-revert--plain-p
                       (gemini-companion-names-file))))
            "has unsaved changes; save them first")

@@ -708,6 +708,9 @@ Those that need attention come first."
              (seq-some #'gemini-companion-edit-texts-conversion
                        (seq-filter #'gemini-companion-changes-there-p
                                    (gemini-companion-overview-row-edits row)))
+             (and (gemini-companion-overview-row-record row)
+                  (gemini-companion-changes-unmarked-reason
+                   (gemini-companion-overview-row-record row)))
              (gemini-companion-overview-draw--one-of row)
              (gemini-companion-overview-draw--also row)
              (when-let* ((command (gemini-companion-edit-command edit)))

@@ -102,7 +102,7 @@ the command is called on the row.")
               (gemini-companion-overview-row--snapshot :version version)
             (gemini-companion-overview-row--snapshot
              :version (gemini-companion-changes-seen-key seen)
-             :lines (gemini-companion-changes-lines-visited seen)
+             :lines (gemini-companion-changes-seen-lines seen)
              :others (gemini-companion-record-of-others
                       (gemini-companion-changes-seen-look seen))
              :left left

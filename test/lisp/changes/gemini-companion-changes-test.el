@@ -1273,6 +1273,47 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
       (should (equal "" (funcall message))))
     (set-buffer-modified-p nil)))
 
+;;;; Buffers that show other lines
+
+(ert-deftest gemini-companion-changes-in-a-buffer-of-another-coding-have-no-marks ()
+  (pcase-dolist (`(,before ,after ,coding)
+                 '(("-*- coding: latin-1 -*-\ncaf\u00e9\n"
+                    "-*- coding: latin-1 -*-\nth\u00e9\n" iso-latin-1-unix)
+                   ("one\rtwo\rthree\r" "one\rzw\u00f6lf\rthree\r" utf-8-mac)))
+    (dolist (whole '(nil t))
+      (gemini-companion-test-with-changes '(("a" ""))
+        (gemini-companion-test-write "a" before)
+        (find-file "a")
+        (let* ((edit (gemini-companion-test-writes "a" after session))
+               (record (gemini-companion-changes-of-file (file-truename "a")))
+               (known (gemini-companion-changes-update record))
+               (reason (format "is shown in %s, and has no marks" coding)))
+          (should (eq coding buffer-file-coding-system))
+          (should-not (gemini-companion-test-marked "a"))
+          (should (eql 1 (gemini-companion-test-left)))
+          (should (equal reason (gemini-companion-changes-unmarked-reason record)))
+          (should (string-search reason
+                                 (gemini-companion-test-refusal
+                                   (gemini-companion-next-change))))
+          ;; The text of the buffer is not that of the file.
+          (goto-char (point-max))
+          (insert "mine\n")
+          (should (string-search "has unsaved changes; save them first"
+                                 (gemini-companion-test-refusal
+                                   (if whole
+                                       (gemini-companion-undo-edit edit)
+                                     (gemini-companion-undo-in-file record known)))))
+          (primitive-undo 1 buffer-undo-list)
+          (set-buffer-modified-p nil)
+          (if whole
+              (gemini-companion-undo-edit edit)
+            (gemini-companion-undo-in-file
+             record (gemini-companion-changes-update record)))
+          (should (equal (encode-coding-string before 'utf-8-unix)
+                         (gemini-companion-text-bytes "a")))
+          (should-not (gemini-companion-changes-update record))
+          (should-not (buffer-modified-p)))))))
+
 ;;;; Remote files
 
 (ert-deftest gemini-companion-changes-of-a-remote-file-are-judged-by-its-new-text ()

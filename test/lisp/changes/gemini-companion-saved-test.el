@@ -1110,8 +1110,7 @@ command has written them.  In BODY, the edit is `edit'."
 (ert-deftest gemini-companion-saved-conversion-of-a-visited-file-is-known ()
   (gemini-companion-saved-test-conversions
    (lambda (before after phrase)
-     (unless (string-match-p
-              "\u00f6lf\\'\\|\\`cr\\( mark\\)? -> cr\\( mark\\)? " phrase)
+     (unless (string-suffix-p "\u00f6lf" phrase)
        (ert-info (phrase)
          (gemini-companion-saved-test-with '(("a" ""))
            (gemini-companion-test-write "a" before)
