@@ -199,6 +199,23 @@ connect from there" (gemini-companion-names-absolute directory))
 type %s.  The home directory and / are never roots."
                    (gemini-companion-clients-search))))))
 
+(defun gemini-companion-roots--unknown-finding (directory)
+  "Return a finding if only Jujutsu marks the project of DIRECTORY, or nil.
+Emacs then takes each directory in it for a project of its own.  For findings,
+see `gemini-companion-status-checks'."
+  (when-let* (((not (file-remote-p directory)))
+              (top (locate-dominating-file directory ".jj"))
+              (top (file-truename top))
+              ;; Without a project, each directory is its own root.
+              ((not (equal (directory-file-name top)
+                           (cdr (gemini-companion-roots--root
+                                 (concat (file-name-as-directory top) ".jj/")))))))
+    `(note ,(format "%s is not a project for Emacs, which does not know .jj"
+                    (gemini-companion-names-absolute top))
+           ,(if (< emacs-major-version 29)
+                "Type jj git init --colocate there."
+              "Add \".jj\" to `project-vc-extra-root-markers'."))))
+
 ;;;; Life
 
 (defun gemini-companion-roots--removed-findings ()
@@ -218,8 +235,9 @@ For findings, see `gemini-companion-status-checks'."
   "Return the finding about whether a CLI in DIRECTORY may connect.
 Include those about directories of CLIs that were removed."
   (mapcar (apply-partially #'cons "Project")
-          (delq nil (cons (gemini-companion-roots-finding directory)
-                          (gemini-companion-roots--removed-findings)))))
+          (delq nil (cl-list* (gemini-companion-roots-finding directory)
+                              (gemini-companion-roots--unknown-finding directory)
+                              (gemini-companion-roots--removed-findings)))))
 
 (provide 'gemini-companion-roots)
 ;;; gemini-companion-roots.el ends here

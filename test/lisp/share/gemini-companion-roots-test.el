@@ -54,6 +54,29 @@ Roots are cached, but not from before."
         (setq buffer-file-name nil))
       (should-not (seq-mapcat #'gemini-companion-roots '("/" "/far:/srv/"))))))
 
+(ert-deftest gemini-companion-roots-of-a-project-of-jujutsu-have-a-finding ()
+  :tags '(pure)
+  (gemini-companion-roots-test-with '("jj/.jj" "jj/src" "both/.jj" "both/.git" "both/src"
+                                      "git/.git")
+    (cl-flet ((found (name)
+                (gemini-companion-privacy-refresh)
+                (seq-find (lambda (finding) (string-search ".jj" (nth 2 finding)))
+                          (gemini-companion-part-findings
+                           'roots (file-name-as-directory (expand-file-name name))))))
+      (dolist (name '("jj" "jj/src"))
+        (pcase-let ((`("Project" note ,text ,remedy) (found name)))
+          (should (string-search "/jj/ is not a project for Emacs" text))
+          (should (string-search (if (< emacs-major-version 29)
+                                     "colocate"
+                                   "`project-vc-extra-root-markers'")
+                                 remedy))))
+      (dolist (name '("both" "both/src" "git"))
+        (should-not (found name)))
+      (when (boundp 'project-vc-extra-root-markers)
+        (cl-progv '(project-vc-extra-root-markers) '((".jj"))
+          (dolist (name '("jj" "jj/src"))
+            (should-not (found name))))))))
+
 (ert-deftest gemini-companion-roots-name-files-as-the-cli-sees-the-project ()
   :tags '(pure)
   (gemini-companion-roots-test-with '("p/.git" "p/src" "elsewhere" "lone")
