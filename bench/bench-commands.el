@@ -323,9 +323,9 @@ SIDE is `ours', if others have changed that line, or `comparator', if not."
     (/ (* 1000 (- (bench-commands--cpu) began)) 10)))
 
 (defun bench-commands-written (side)
-  "Return the ms of CPU after a command that has changed 4.5 MB.
-The buffer of the file follows.  SIDE is `ours', if each third line was
-changed, or `comparator', if one was."
+  "Return the ms of CPU until what a command has written is recorded.
+The file has 4.5 MB.  SIDE is `ours', if each third line was changed, or
+`comparator', if a few were."
   (let* ((directory (file-name-as-directory (make-temp-file "bench-" t)))
          (file (expand-file-name "a.txt" directory))
          (text (lambda (word step)
@@ -334,7 +334,7 @@ changed, or `comparator', if one was."
                                       (if (zerop (% line step)) word "line") line))
                             (number-sequence 1 100000) "")))
          (old (funcall text "line" 1))
-         (new (funcall text "word" (if (eq side 'ours) 3 90000)))
+         (new (funcall text "word" (if (eq side 'ours) 3 20000)))
          (content (lambda (text)
                     (let ((name (make-temp-file "bench-")))
                       (write-region text nil name nil 'silent)
@@ -356,8 +356,6 @@ changed, or `comparator', if one was."
              (lambda (_) (setq done t)))
             (while (not done)
               (accept-process-output nil 0.01))
-            (unless (equal new (buffer-string))
-              (error "The buffer does not follow"))
             (prog1 (* 1000 (- (bench-commands--cpu) began))
               (set-buffer-modified-p nil)
               (kill-buffer))))
