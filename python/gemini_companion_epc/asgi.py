@@ -12,11 +12,12 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER as SESSION_HEADER
-from mcp_types import InitializeRequest
+from mcp_types import UNSUPPORTED_PROTOCOL_VERSION, InitializeRequest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic_core import from_json
 from starlette.datastructures import MutableHeaders
@@ -45,10 +46,14 @@ from .types import Facts, MalformedArgument, clean
 PATH = "/mcp"
 TOOLS_PATH = "/tools"
 HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
+SUPPORTED = list(reversed(HANDSHAKE_PROTOCOL_VERSIONS))
+"""The versions of MCP that are spoken, the newest first."""
 
 logger = logging.getLogger(__name__)
 
 _SURROGATE = re.compile(rb"\\u[dD]")
+_DISCOVER = b"server/discover"
+_HEAD = 4096
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,13 @@ class Asgi:
             if request.scope["path"] == TOOLS_PATH:
                 await (await self._ask(request))(scope, receive, send)
             elif request.method == "POST":
-                await self._post(request, send)
+                body = await _body(request)
+                if refused := unsupported(request, body):
+                    await refused(scope, receive, send)
+                else:
+                    await self._post(request, body, send)
+            elif refused := unsupported(request):
+                await refused(scope, receive, send)
             else:
                 await self._get(request, send)
         except HTTPException as refusal:
@@ -106,10 +117,6 @@ class Asgi:
         methods = ("POST",) if is_tools else ("GET", "POST")
         if request.method not in methods:
             raise HTTPException(405, headers={"Allow": ", ".join(methods)})
-        version = headers.get("mcp-protocol-version")
-        # For a later version, the SDK uses a protocol without streams.
-        if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            raise HTTPException(400, "Unsupported MCP-Protocol-Version")
 
     async def _is_own(self, request: Request) -> bool:
         """Return whether the client is of this user; others may know the token."""
@@ -204,8 +211,7 @@ class Asgi:
             return {"started": True}
         raise HTTPException(404, "The CLI is not connected")
 
-    async def _post(self, request: Request, send: Send) -> None:
-        body = await _body(request)
+    async def _post(self, request: Request, body: bytes, send: Send) -> None:
         is_new = SESSION_HEADER not in request.headers
         session = request.state.session = self._session(request, body)
         call = request.state.call = Call()
@@ -263,6 +269,31 @@ class Asgi:
             yield event
             stream.written(event)
         logger.info("HTTP out: %s end of stream", session.short_id)
+
+
+def unsupported(request: Request, body: bytes = b"") -> Response | None:
+    """Return the refusal of ``request`` for the version of MCP that it is in, or None.
+
+    From 2026-07-28 on, the protocol has no sessions and no streams.  A client that also
+    speaks an earlier version goes on with that if it is told so.
+    """
+    requested = request.headers.get("mcp-protocol-version")
+    message: Facts = {}
+    # Most bodies are large, and none of them is parsed here.
+    if _DISCOVER in body[:_HEAD] or requested not in (None, *SUPPORTED):
+        with suppress(ValueError, TypeError):
+            message = dict(from_json(body))
+    asks = message.get("method") == "server/discover"
+    if not asks and requested in (None, *SUPPORTED):
+        return None
+    error = {
+        "code": UNSUPPORTED_PROTOCOL_VERSION,
+        "message": "Unsupported protocol version",
+        "data": {"supported": SUPPORTED, "requested": requested or ""},
+    }
+    refusal = {"jsonrpc": "2.0", "id": message.get("id"), "error": error}
+    logger.info("HTTP out: 400 for version %.20s", requested)
+    return JSONResponse(refusal, 400)
 
 
 async def _watch(request: Request, session: Session, call: Call) -> None:

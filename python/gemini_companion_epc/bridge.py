@@ -88,6 +88,10 @@ NO_EMACS = (
 )
 SLOW_EMACS = "Emacs did not answer in time."
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
+# The error of MCP for a request in a version without a handshake, and the field in
+# which such a request has its version.
+UNSUPPORTED_VERSION = -32022
+VERSION_FIELD = "io.modelcontextprotocol/protocolVersion"
 PROMPT = {"name": "emacs-not-found", "description": NO_EMACS}
 
 
@@ -464,7 +468,7 @@ class Bridge:
     def _answer(
         self, call: Call, request_id: RequestId, method: object, params: object
     ) -> None:  # fmt: skip
-        message = {"role": "user", "content": {"type": "text", "text": NO_EMACS}}
+        prompt = {"role": "user", "content": {"type": "text", "text": NO_EMACS}}
         answers: dict[str, Callable[[Facts], Facts]] = {
             "initialize": self._initialize,
             "ping": lambda _: {},
@@ -472,9 +476,15 @@ class Bridge:
             "tools/call": lambda params: self._call_tool(params, call),
             # Without any tool and prompt, Gemini CLI prints a warning at each start.
             "prompts/list": lambda _: {"prompts": [] if self._tools() else [PROMPT]},
-            "prompts/get": lambda _: {"messages": [message]},
+            "prompts/get": lambda _: {"messages": [prompt]},
         }
-        if isinstance(method, str) and method in answers:
+        requested = version_in(params)
+        if method == "server/discover" or requested not in (None, *VERSIONS):
+            # A client that also speaks an earlier version goes on with that.
+            data = {"supported": VERSIONS, "requested": requested or ""}
+            message = "Unsupported protocol version"
+            self._fail(request_id, UNSUPPORTED_VERSION, message, data)
+        elif isinstance(method, str) and method in answers:
             try:
                 result = answers[method](params if isinstance(params, dict) else {})
             except Exception as error:
@@ -487,8 +497,13 @@ class Bridge:
             self._fail(request_id, -32601, f"Unknown method: {method}")
         self._calls.pop(request_id, None)
 
-    def _fail(self, request_id: object, code: int, message: str) -> None:
-        self._send({"id": request_id, "error": {"code": code, "message": message}})
+    def _fail(
+        self, request_id: object, code: int, message: str, data: object = None
+    ) -> None:  # fmt: skip
+        error: Facts = {"code": code, "message": message}
+        if data is not None:
+            error["data"] = data
+        self._send({"id": request_id, "error": error})
 
     def _send(self, message: Facts) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message})
@@ -563,6 +578,12 @@ class Bridge:
                 "message": "The user reviews the rename in Emacs",
             }
             self._send({"method": "notifications/progress", "params": facts})
+
+
+def version_in(params: object) -> object:
+    """Return the version of MCP of a request with ``params``, None if it has none."""
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return meta.get(VERSION_FIELD) if isinstance(meta, dict) else None
 
 
 def main() -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
 
 from conftest import Alone, ServeAlone, dead_pid, edit, until
 from extension import FACTOR, announce, command, extension
@@ -310,6 +312,33 @@ def test_a_version_of_the_protocol_is_one_that_is_spoken(
     answered = start_bridge(tmp_path).ask("initialize", protocolVersion=wanted)
     is_spoken = str(wanted)[:4] in ("2024", "2025")
     assert answered["protocolVersion"] == (wanted if is_spoken else "2025-06-18")
+
+
+def test_a_later_version_of_the_protocol_is_refused_with_those_that_are_spoken(
+    tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    bridge = start_bridge(tmp_path)
+    meta = {program.VERSION_FIELD: "2026-07-28"}
+    for method, params in (
+        ("server/discover", {"_meta": meta}),
+        ("server/discover", {}),
+        ("tools/list", {"_meta": meta}),
+    ):
+        error = bridge.ask(method, **params)
+        assert error["code"] == -32022
+        assert error["data"]["supported"] == list(program.VERSIONS)
+        assert error["data"]["requested"] == ("2026-07-28" if params else "")
+
+
+@pytest.mark.anyio
+async def test_a_client_of_a_later_version_goes_back_to_one_that_is_spoken(
+    tmp_path: Path,
+) -> None:
+    name, *arguments = command(tmp_path, "gemini")
+    server = StdioServerParameters(command=name, args=arguments, cwd=tmp_path)
+    async with Client(server, mode="auto") as client:
+        assert client.protocol_version == "2025-06-18"
+        assert (await client.list_tools()).tools == []
 
 
 def event(file: Path, **display: object) -> str:

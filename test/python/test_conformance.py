@@ -265,8 +265,25 @@ def test_protocol_version(scene: Scene) -> None:
         answer = scene.cli.initialize(version)["result"]
         assert answer["protocolVersion"] == version
     # The first one is of a later era of the protocol.
-    for version in ("2026-07-28", "x", ""):
-        assert scene.status(**{"Mcp-Protocol-Version": version}) == 400
+    discover = {**PING, "method": "server/discover"}
+    for version, message in (
+        ("2026-07-28", PING),
+        ("x", PING),
+        ("", PING),
+        ("2026-07-28", discover),
+        ("2025-06-18", discover),
+    ):
+        headers = scene.cli.headers(scene.cli.session_id)
+        headers["Mcp-Protocol-Version"] = version
+        if message is discover:
+            del headers["Mcp-Session-Id"]
+        status, _, body = scene.cli.request("POST", json.dumps(message), headers)
+        answer = json.loads(body)
+        assert (status, answer["id"]) == (400, PING["id"])
+        assert answer["error"]["code"] == -32022
+        data = answer["error"]["data"]
+        assert data["requested"] == version
+        assert data["supported"][:2] == ["2025-11-25", "2025-06-18"]
 
 
 def test_notification_accepted(scene: Scene) -> None:

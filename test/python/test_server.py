@@ -14,8 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import psutil
 import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
 from sexpdata import Symbol
 
 from conftest import CliOf, Start, run_python, until
@@ -396,3 +399,18 @@ def test_nothing_heavy_is_imported_before_the_port_is_printed() -> None:
         " if name in sys.modules])"
     )
     assert run_python("-c", code).stdout == "[]\n"
+
+
+@pytest.mark.anyio
+async def test_a_client_of_a_later_version_goes_back_to_one_that_is_spoken(
+    start: Start,
+) -> None:
+    emacs = start()
+    headers = {"Authorization": f"Bearer {emacs.token}"}
+    url = f"http://127.0.0.1:{emacs.port}/mcp"
+    async with httpx2.AsyncClient(headers=headers) as http:
+        transport = streamable_http_client(url, http_client=http)
+        async with Client(transport, mode="auto") as client:
+            assert client.protocol_version == "2025-11-25"
+            names = [tool.name for tool in (await client.list_tools()).tools]
+    assert "openDiff" in names
