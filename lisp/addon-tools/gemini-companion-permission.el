@@ -710,7 +710,7 @@ terminal\n"
                 (file-name-nondirectory (directory-file-name directory)) 60))
     (gemini-companion-permission-insert-row
      "Directory" (gemini-companion-text-escaped-line
-                  (abbreviate-file-name directory) 500))))
+                  (gemini-companion-names-absolute directory) 500))))
 
 (defun gemini-companion-permission-insert-row (name text)
   "Insert a line of Emacs, with NAME and TEXT."

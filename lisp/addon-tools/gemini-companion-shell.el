@@ -428,14 +428,15 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
   (pcase-let (((map (:count written) (:by_git by-git) :unseen) facts)
               (problem (gemini-companion-shell--new-problem facts)))
     (cond (problem
-           (format "what it wrote is not recorded: %s" problem))
+           (format "what it wrote is not recorded: %s"
+                   (gemini-companion-text-escaped-line problem 200)))
           ((< count written)
            (format "%d files written, too many to record" written))
           ((< 0 unseen)
            (format "%d files not recorded, as Emacs was busy" unseen))
           (lost
            (format "not recorded, as you have written it at once, or its text is lost: %s"
-                   (string-join lost ", ")))
+                   (mapconcat #'gemini-companion-names-shown lost ", ")))
           ((< 0 by-git)
            (format "%d files changed by git to another commit" by-git)))))
 
@@ -454,7 +455,7 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
   (mapcar (pcase-lambda (`(,root . ,problem))
             `("Shell commands" note
               ,(format "What shell commands write in %s is not recorded: %s"
-                       (abbreviate-file-name root) problem)
+                       (gemini-companion-names-absolute root) problem)
               "List large directories in .gitignore; git 2.32 or later is needed."))
           gemini-companion-shell--problems))
 

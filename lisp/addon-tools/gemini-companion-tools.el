@@ -835,7 +835,7 @@ For findings, see `gemini-companion-status-checks'."
            (gemini-companion-client-untrusted-p client directory))
       `(note ,(format "%s is linked, but: %s is not trusted, so questions \
 are not offered and edits are not reported"
-                      title (abbreviate-file-name directory))
+                      title (gemini-companion-names-absolute directory))
              ,(format "To trust the directory, type %s in %s there."
                       (gemini-companion-client-trust-command client) title)))
      (t `(good ,(format "%s is linked" title))))))

@@ -214,7 +214,7 @@ missing.  Steps that are impossible, or fail, are dropped."
                 (when whole
                   (setq left steps)
                   (gemini-companion-decision--give-up backs problem what))
-                (push (error-message-string problem) problems)))
+                (push (gemini-companion-text-problem problem) problems)))
              (setq left (remq step left)))))
       (when left
         (funcall put-left (gemini-companion-decision--make label left whole))))
@@ -263,7 +263,7 @@ Before that, do BACKS, which take back the steps before it.  For WHAT, see
                 (if left
                     (concat " but in " (mapconcat #'gemini-companion-step-name left ", "))
                   "")
-                (error-message-string problem))))
+                (gemini-companion-text-problem problem))))
 
 (defun gemini-companion-decision--follow (hunks kind on)
   "Follow the undo of Emacs, which has taken back a step, or has redone it.

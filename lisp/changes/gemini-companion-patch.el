@@ -140,6 +140,27 @@ Of several edits, return only those that are open or were written."
                name (gemini-companion-patch--file-session file)))
          (file-name-directory name)))))
 
+(defun gemini-companion-patch--quoted (name)
+  "Return NAME as Git has it in a patch: quoted if it has odd characters.
+A newline would end the name, and some characters are invisible."
+  (if (not (or (string-match-p "[\"\\]" name)
+               (/= (length name)
+                   (length (gemini-companion-text-escaped name 'composed)))))
+      name
+    (concat "\""
+            (mapconcat (lambda (char)
+                         (pcase char
+                           ((or ?\" ?\\) (string ?\\ char))
+                           ((guard (equal (string char)
+                                          (gemini-companion-text-escaped
+                                           (string char) 'composed)))
+                            (string char))
+                           (_ (mapconcat (apply-partially #'format "\\%03o")
+                                         (gemini-companion-text-utf-8 (string char))
+                                         ""))))
+                       name "")
+            "\"")))
+
 (defun gemini-companion-patch--insert (file root)
   "Insert FILE, a difference, with its name relative to ROOT.
 Insert nothing if the texts are the same.  A name outside ROOT is absolute."
@@ -148,9 +169,10 @@ Insert nothing if the texts are the same.  A name outside ROOT is absolute."
                (relative (string-remove-prefix root name)))
     (unless (string-empty-p diff)
       (cl-flet ((label (prefix)
-                  (if (file-name-absolute-p relative)
-                      relative
-                    (concat prefix relative))))
+                  (gemini-companion-patch--quoted
+                   (if (file-name-absolute-p relative)
+                       relative
+                     (concat prefix relative)))))
         (insert "--- " (if before (label "a/") "/dev/null") "\n"
                 "+++ " (label "b/") "\n"
                 diff)))))

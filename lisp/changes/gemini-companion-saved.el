@@ -150,7 +150,7 @@ Return nil if it is too large; then nothing is saved."
         (ignore
          (gemini-companion-saved--delete name)
          (message "Changes left in %s are not saved for the next Emacs: more than %d MB"
-                  (abbreviate-file-name name)
+                  (gemini-companion-names-absolute name)
                   (/ gemini-companion-saved--most-bytes 1024 1024)))
       ;; What could not be read is not overwritten.
       (unless (gethash name gemini-companion-saved--known)
@@ -199,13 +199,13 @@ Put FILE aside unless it could not be read at all."
                     (gemini-companion-saved--put-aside file))))
     (message "Saved changes of %s cannot be restored: %s; they stay in %s"
              (if name
-                 (abbreviate-file-name name)
+                 (gemini-companion-names-absolute name)
                (replace-regexp-in-string
                 "\\`[0-9a-f]+-\\|\\.eld\\'" "" (file-name-nondirectory file)))
              (if (or (null aside) (eq 'error (car problem)))
-                 (error-message-string problem)
+                 (gemini-companion-text-problem problem)
                "It is damaged")
-             (abbreviate-file-name (or aside file)))))
+             (gemini-companion-names-absolute (or aside file)))))
 
 (defun gemini-companion-saved--files (suffix)
   "Return the names of the files that end with SUFFIX."

@@ -342,7 +342,7 @@ The file has the bytes from before STEP.  For DONE and the value, see
         (gemini-companion-revert-now file))
     (file-error
      (user-error "%s cannot be written (%s)" (gemini-companion-step-name step)
-                 (error-message-string err)))))
+                 (gemini-companion-text-problem err)))))
 
 (defun gemini-companion-step--write-there (file before after end done)
   "Start to write AFTER to the remote file with the copy FILE, which has BEFORE.
@@ -502,7 +502,7 @@ the value, see `gemini-companion-step-do'."
                                         (gemini-companion-step-modes step)))
       (file-error
        (user-error "%s cannot be created (%s)" (gemini-companion-step-name step)
-                   (error-message-string problem))))
+                   (gemini-companion-text-problem problem))))
     (gemini-companion-revert file)))
 
 (defun gemini-companion-step--kill-buffer (file)

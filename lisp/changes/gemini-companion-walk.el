@@ -554,7 +554,7 @@ OTHERS are the records of the next files; this file may have no record now."
       (condition-case problem
           (gemini-companion-walk--go nil 'at others (concat what "; "))
         (user-error
-         (message "%s; %s" what (error-message-string problem))))
+         (message "%s; %s" what (gemini-companion-text-problem problem))))
     (gemini-companion-walk--end-soon)
     (message "%s; no changes are left" what)))
 
@@ -710,7 +710,7 @@ what was done, a text, and of the GROUPS that were undone."
                (user-error
                 (unless several
                   (signal (car problem) (cdr problem)))
-                (push (error-message-string problem) problems))))))
+                (push (gemini-companion-text-problem problem) problems))))))
     (cons (if several
               (concat (gemini-companion-walk--undone undone texts)
                       (mapconcat (apply-partially #'concat "; ") (reverse problems) "")
@@ -755,7 +755,7 @@ signal an error.  For BY, see `gemini-companion-walk-undo-groups'."
                       (condition-case problem
                           (progn (gemini-companion-walk--check-group group (cdr groups) by)
                                  t)
-                        (user-error (push (error-message-string problem) problems)
+                        (user-error (push (gemini-companion-text-problem problem) problems)
                                     nil)))
                     groups)))
     (cond ((null problems))

@@ -215,7 +215,7 @@ CLI, since a CLI reads its settings when it starts."
                                    client files (or runs-p #'ignore))
                   required))
       (error
-       `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
+       `((bad ,(format "%s is malformed: %s" (gemini-companion-names-absolute file)
                        (error-message-string problem))
               ,(format "Correct it; %s does not start with this file."
                        (gemini-companion-client-title client))
@@ -287,7 +287,7 @@ of FILES is the user's file.  For RUNS-P, see
                                files))
                (file (or deciding-file user))
                (key (format "%s in %s" (string-join keys ".")
-                            (abbreviate-file-name file))))
+                            (gemini-companion-names-absolute file))))
     (cond
      ((eq 'alternative (gemini-companion-client-settings-meet files required))
       `(good ,(format "%s has %s, for reviews in mode %s"

@@ -530,7 +530,7 @@ could not read, or the texts cannot be compared, the content before is unknown."
       (gemini-companion-attribution--content-of-report edit now before after)
     (gemini-companion-text-not-compared
      (message "The previous text of %s is unknown: %s"
-              (gemini-companion-edit-name edit) (error-message-string err))
+              (gemini-companion-edit-name edit) (gemini-companion-text-problem err))
      (gemini-companion-content-with now 'unknown))))
 
 (defun gemini-companion-attribution--content-of-report (edit now before after)

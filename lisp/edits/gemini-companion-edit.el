@@ -168,9 +168,9 @@ a function is only reported.")
   (reverse gemini-companion-edit--all))
 
 (defun gemini-companion-edit-command-text (command)
-  "Return COMMAND, which has written an edit, for one line."
-  (format "`%s'" (truncate-string-to-width (string-replace "\n" " " command)
-                                           40 nil nil t)))
+  "Return COMMAND, which has written an edit, escaped and shortened for one line."
+  (format "`%s'" (gemini-companion-text-escaped-line
+                  (string-replace "\n" " " command) 40)))
 
 (defun gemini-companion-edits-open (&optional session)
   "Return the edits that await an answer, oldest first.

@@ -148,7 +148,7 @@ If FUNCTION signals an error, record it as the problem of EDIT."
             (unless (eq 'user-error (car problem))
               (format "Cannot show the review of %s: "
                       (gemini-companion-edit-name edit)))
-            (error-message-string problem)))))
+            (gemini-companion-text-problem problem)))))
   (gemini-companion-edit-notify
    edit (if (gemini-companion-edit-view edit) 'shown 'hidden)))
 

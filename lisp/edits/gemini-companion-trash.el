@@ -151,7 +151,7 @@ nothing."
         (error
          (user-error "%s cannot be moved to the trash (%s)"
                      (gemini-companion-label-file file)
-                     (error-message-string problem)))))))
+                     (gemini-companion-text-problem problem)))))))
 
 (defun gemini-companion-trash--hash (file)
   "Return a hash of the bytes of FILE, or nil if it is not a regular file."

@@ -243,7 +243,7 @@ of a list of the changed files, and one of problems, texts.  Signal a
 (defun gemini-companion-unmarked--never-undone (unmarked)
   "Return which files of UNMARKED stay as they are when it is undone, texts."
   (append (mapcar (lambda (name)
-                    (format "%s was not stored" name))
+                    (format "%s was not stored" (gemini-companion-names-shown name)))
                   (gemini-companion-unmarked-left-out unmarked))
           (mapcar (pcase-lambda (`(,kind ,count))
                     (format (pcase kind
@@ -395,7 +395,7 @@ see `gemini-companion-unmarked-change'."
                (when-let* ((buffer (gemini-companion-names-buffer path))
                            ((not (buffer-modified-p buffer))))
                  (kill-buffer buffer))))
-         (user-error (push (error-message-string problem) problems))))
+         (user-error (push (gemini-companion-text-problem problem) problems))))
      (lambda ()
        (funcall done
                 (cons (seq-remove

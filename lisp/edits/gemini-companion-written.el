@@ -210,7 +210,7 @@ the file unchanged."
             t))
       (file-error
        (message "Cannot write the accepted text to %s (%s)"
-                (gemini-companion-label-file file) (error-message-string err))
+                (gemini-companion-label-file file) (gemini-companion-text-problem err))
        nil))))
 
 (provide 'gemini-companion-written)

@@ -873,7 +873,7 @@ UNFOLDED are the folds whose lines are shown."
          (hunks (condition-case err
                     (gemini-companion-edit-hunks edit)
                   ;; The text before was not kept, or the program diff fails.
-                  (error (error-message-string err))))
+                  (error (gemini-companion-text-problem err))))
          (undone (memq (gemini-companion-changes-outcome edit) '(undone gone))))
     (cond
      ((stringp hunks) (format "    %s\n" hunks))

@@ -109,7 +109,7 @@ the command is called on the row.")
              :decided (gemini-companion-changes-kept-and-undone record seen))))
       (gemini-companion-text-not-compared
        (gemini-companion-overview-row--snapshot
-        :version version :problem (error-message-string err))))))
+        :version version :problem (gemini-companion-text-problem err))))))
 
 (defun gemini-companion-overview-row-version (row)
   "Return a value that differs, by `equal', after a change of ROW's file."

@@ -765,7 +765,7 @@ If one of them cannot be undone, none is."
                      (gemini-companion-overview--undone
                       (seq-count #'gemini-companion-undo-unwritten edits)
                       (length edits))
-                     (error-message-string problem))))
+                     (gemini-companion-text-problem problem))))
     (gemini-companion-overview--refresh))
   (message "%s" (gemini-companion-overview--undone (length edits) (length edits))))
 
@@ -824,7 +824,7 @@ If one of them cannot be undone, none is."
                        (progn (gemini-companion-undo-check last)
                               (cons last before))
                      (user-error
-                      (ignore (push (error-message-string problem) problems)))))
+                      (ignore (push (gemini-companion-text-problem problem) problems)))))
                  (seq-group-by #'gemini-companion-edit-true-name all)))
          (new (seq-count #'gemini-companion-edit-new-p edits))
          (count (length edits)))
@@ -862,7 +862,7 @@ come last, since they are written later."
                 (lambda (edit)
                   (condition-case problem
                       (gemini-companion-undo-edit edit #'ignore)
-                    (error (push (error-message-string problem) problems)))))))
+                    (error (push (gemini-companion-text-problem problem) problems)))))))
     (gemini-companion-overview--undo-remote (and (null left) remote) count
                                             (nreverse problems)
                                             (and left (append left remote)))))
@@ -880,7 +880,7 @@ not undone because the user has stopped.  Report that at the end."
     (while (and edits ended)
       (setq ended (condition-case problem
                       (gemini-companion-undo-edit (pop edits) go-on)
-                    (error (funcall add (error-message-string problem))))))
+                    (error (funcall add (gemini-companion-text-problem problem))))))
     (when ended
       (gemini-companion-overview--refresh)
       (message "%s%s%s"

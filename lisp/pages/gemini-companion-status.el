@@ -303,7 +303,7 @@ The value is an alist of (TITLE . FINDING) in the order of
 After an error in CHECK, return a finding about that, with TITLE."
   (condition-case-unless-debug problem
       (funcall check)
-    (error `((,title bad ,(error-message-string problem))))))
+    (error `((,title bad ,(gemini-companion-text-problem problem))))))
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'status)) directory)
   "Return the findings of `gemini-companion-status-checks' in DIRECTORY."
@@ -325,7 +325,7 @@ starts, and else `bad', with the reason for which the mode was turned off."
     (cond
      (pid
       `((good ,(format "Version %s, process %d, port %d, run by %s"
-                       version pid port (abbreviate-file-name (car command)))
+                       version pid port (gemini-companion-names-absolute (car command)))
               nil ("Restart" . gemini-companion-restart))))
      ((gemini-companion-install-running-p)
       '((wait "The Python packages are being installed")))

@@ -25,6 +25,7 @@
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
+(require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-view)
 (require 'gemini-companion-windows)
@@ -256,7 +257,7 @@ more, no window is selected in which the next key would be text."
     (cond (next
            (condition-case problem
                (gemini-companion-arrival-view next 'requested)
-             (user-error (message "%s" (error-message-string problem)))))
+             (user-error (message "%s" (gemini-companion-text-problem problem)))))
           ((not (gemini-companion-turn-ended (gemini-companion-edit-turn edit)))
            (gemini-companion-request-await edit))))
   (when (and (input-pending-p) (not defining-kbd-macro) (not executing-kbd-macro))

@@ -104,7 +104,7 @@ If ALL is non-nil, consider all edits that await an answer."
                     (or (gemini-companion-auto--review-reason edit)
                         (gemini-companion-auto--accept edit))
                   ;; After any error, the user must review the edit.
-                  (error (error-message-string problem)))))
+                  (error (gemini-companion-text-problem problem)))))
     (when reason
       (gemini-companion-proposal-offer edit reason))))
 

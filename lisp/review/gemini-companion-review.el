@@ -26,6 +26,7 @@
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
+(require 'gemini-companion-text)
 (require 'gemini-companion-view)
 (require 'gemini-companion-windows)
 (require 'map)
@@ -309,7 +310,7 @@ For REQUESTED, see the generic function."
       (condition-case problem
           (gemini-companion-review--open (apply #'gemini-companion-ediff-make facts))
         ;; Such as an error in a hook of the user.
-        (error (message "%s; showing the proposal alone" (error-message-string problem))
+        (error (message "%s; showing the proposal alone" (gemini-companion-text-problem problem))
                (gemini-companion-review--open
                 (apply #'gemini-companion-plain-make facts)))))))
 

@@ -15,6 +15,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
@@ -426,7 +427,7 @@ the sentence."
     (format-spec
      (cdr problem)
      `((?m . ,setting)
-       (?d . ,(abbreviate-file-name gemini-companion-install-directory))
+       (?d . ,(gemini-companion-names-absolute gemini-companion-install-directory))
        (?s . "or set `gemini-companion-server-command' to a Python that \
 has the packages")
        (?p . ,(gemini-companion-install-path-hint))))))
@@ -467,16 +468,16 @@ has the packages")
   (pcase-dolist (`(,file ,copy) (gemini-companion-text-found-backups))
     (message "%s may be incomplete, as Emacs was killed while it wrote the file; \
 its text before is in %s"
-             (abbreviate-file-name file) (abbreviate-file-name copy))))
+             (gemini-companion-names-absolute file) (gemini-companion-names-absolute copy))))
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'install)) _directory)
   "Return findings about files that a killed Emacs may have left incomplete."
   (mapcar (pcase-lambda (`(,file ,copy))
             `("Backups" note
               ,(format "%s may be incomplete, as Emacs was killed while it wrote it"
-                       (abbreviate-file-name file))
+                       (gemini-companion-names-absolute file))
               ,(format "Its text before is in %s; delete that once the file is right."
-                       (abbreviate-file-name copy))))
+                       (gemini-companion-names-absolute copy))))
           (gemini-companion-text-found-backups)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'install)))

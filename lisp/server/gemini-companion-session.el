@@ -242,7 +242,7 @@ running one connects"
                      (and directory
                           (not (gemini-companion-session-remote session))
                           (gemini-companion-names-shown
-                           (abbreviate-file-name directory)))))
+                           (gemini-companion-names-absolute directory)))))
      ", ")))
 
 ;;;; Files

@@ -186,7 +186,7 @@ connected.  For findings, see `gemini-companion-status-checks'."
          (car (gemini-companion-roots-outermost
                (file-name-as-directory (file-truename directory)))))
     `(good ,(format "A CLI may connect from %s"
-                    (abbreviate-file-name directory))))
+                    (gemini-companion-names-absolute directory))))
    ((gemini-companion-privacy-directory-hidden-p directory)
     `(bad ,(format "%s is excluded from sharing, so no CLI can connect \
 from there" (gemini-companion-names-absolute directory))

@@ -337,7 +337,7 @@ Signal an error if the directory of the buffer does not exist."
                       root)))
     (unless (file-accessible-directory-p directory)
       (user-error "Directory %s does not exist; switch to another buffer"
-                  (abbreviate-file-name directory)))
+                  (gemini-companion-names-absolute directory)))
     directory))
 
 (defun gemini-companion-cli--buffer (cli)
@@ -403,7 +403,7 @@ start CLI in a directory from which it cannot connect."
       (gemini-companion-cli-host-agree remote))
     (unless (gemini-companion-terminal-function)
       (user-error "Emacs has no terminal on Windows; start the CLI in another \
-window, in %s" (abbreviate-file-name directory)))
+window, in %s" (gemini-companion-names-absolute directory)))
     (unless (or remote (executable-find program))
       (user-error "Cannot find the program %s; install it (npm install -g \
 %s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
@@ -414,7 +414,7 @@ window, in %s" (abbreviate-file-name directory)))
     (unless (or remote
                 (gemini-companion-cli--in-root-p directory)
                 (y-or-n-p (format "%s is not a workspace root, so no CLI can \
-connect; start one? " (abbreviate-file-name directory))))
+connect; start one? " (gemini-companion-names-absolute directory))))
       (user-error "Not started; switch to a buffer of a project"))))
 
 (defun gemini-companion-cli--in-root-p (directory)

@@ -127,7 +127,7 @@ A running CLI continues to use the version that it has loaded."
   (y-or-n-p (format "%s connects to Emacs by an extension, which is copied into \
 %s; install it? "
                     (gemini-companion-client-title client)
-                    (abbreviate-file-name
+                    (gemini-companion-names-absolute
                      (gemini-companion-extension--directory client)))))
 
 (defun gemini-companion-extension-offer (client)
@@ -146,7 +146,7 @@ Ask the user only once.  The CLI starts whatever the answer is."
   "Return the finding about the extension of CLIENT.
 For findings, see `gemini-companion-status-checks'."
   (let ((title (gemini-companion-client-title client))
-        (directory (abbreviate-file-name
+        (directory (gemini-companion-names-absolute
                     (gemini-companion-extension--directory client)))
         (install (apply-partially #'gemini-companion-extension--install client)))
     (cond
@@ -225,7 +225,7 @@ this package."
            (user-error "Extension not installed"))
          (gemini-companion-extension--install client))
         ((y-or-n-p (format "Remove the extension from %s? "
-                           (abbreviate-file-name
+                           (gemini-companion-names-absolute
                             (gemini-companion-extension--directory client))))
          (gemini-companion-extension--remove client))
         (t (user-error "Extension not removed"))))

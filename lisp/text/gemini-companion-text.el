@@ -682,6 +682,11 @@ characters of TEXT are examined, however long it is."
      (gemini-companion-text-escaped (substring line 0 (string-search "\n" line)))
      columns nil nil (gemini-companion-text-sign ?\u2026 "..."))))
 
+(defun gemini-companion-text-problem (condition)
+  "Return the message of CONDITION, an error, escaped for one line.
+The message of a `file-error' has the name of the file."
+  (gemini-companion-text-escaped (error-message-string condition) 'composed))
+
 (defvar gemini-companion-text-glyphless
   (let ((table (copy-sequence glyphless-char-display)))
     (dolist (characters '(#x200B #xFEFF (#x202A . #x202E) (#x2066 . #x2069)) table)

@@ -968,6 +968,21 @@ They are named for the user."
           (should-not (gemini-companion-manual-test-expansions
                        (read (current-buffer)))))))))
 
+(ert-deftest gemini-companion-names-are-shown-by-functions-that-escape-them ()
+  :tags '(pure)
+  (let ((raw nil))
+    (gemini-companion-manual-test-in-each-file file
+      (while (re-search-forward
+              "\\_<\\(abbreviate-file-name\\|error-message-string\\)\\_>" nil t)
+        (when (or (equal "abbreviate-file-name" (match-string 1))
+                  ;; They show errors about files of the project.
+                  (string-match-p "/lisp/\\(?:edits\\|changes\\|pages\\|review\\)/" source))
+          (cl-pushnew file raw :test #'equal))))
+    (should (equal '("gemini-companion"        ; names the directory of the package
+                     "gemini-companion-names"
+                     "gemini-companion-revert") ; compares names
+                   (sort raw #'string<)))))
+
 (ert-deftest gemini-companion-ways-out-of-emacs-ask-one-predicate ()
   :tags '(pure)
   (let ((users nil))

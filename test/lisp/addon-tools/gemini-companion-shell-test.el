@@ -325,6 +325,20 @@ not kept" . "make"))
     (should (file-exists-p "b.txt"))
     (should (file-exists-p "x"))))
 
+(ert-deftest gemini-companion-shell-messages-escape-commands-and-names ()
+  (let ((shown nil))
+    (cl-letf (((symbol-function 'gemini-companion-idle-announce)
+               (lambda (text) (push text shown))))
+      (dolist (problem '("" "git: a\n\e[31m"))
+        (gemini-companion-shell--announce
+         (gemini-companion-session-make :id "1" :client "gemini")
+         (list :command "make\n\e[31m \u202E" :root "/p" :problem problem :count 2
+               :by_git 0 :unseen 0)
+         2 '("a\nb" "c\u202Ed"))))
+    (should (= 2 (length shown)))
+    (dolist (text shown)
+      (should (string-match-p "\\`[ -~]+\\'" text)))))
+
 (ert-deftest gemini-companion-shell-names-are-those-of-files-in-the-project ()
   (gemini-companion-test-with-edits '(("~/f" "2\n") ("$HOME" "2\n") ("~/g" "\0"))
     (gemini-companion-shell-test-wrote

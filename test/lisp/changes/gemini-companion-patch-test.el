@@ -81,6 +81,23 @@
     (should (equal "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+3\n"
                    (gemini-companion-patch-test-text t)))))
 
+(ert-deftest gemini-companion-patch-has-names-that-git-reads ()
+  (skip-unless (executable-find "git"))
+  (let ((names '("new\nline" "tab\t" "quo\"te" "back\\slash" "\e[31mred" "left\u202E"
+                 "é" "sp ace" "~")))
+    (gemini-companion-patch-test-with nil
+      (dolist (name names)
+        (gemini-companion-test-writes (concat directory name) "x\n" session))
+      (let ((text (gemini-companion-patch-test-text)))
+        (should-not (string-match-p "[\e\t\u202E]" text))
+        (dolist (name names)
+          (delete-file (concat directory name)))
+        (gemini-companion-test-write "patch" text)
+        (should (eql 0 (call-process "git" nil nil nil "apply" "patch")))
+        (dolist (name names)
+          (should (equal "x\n" (gemini-companion-text-read
+                                (concat directory name)))))))))
+
 (ert-deftest gemini-companion-patch-needs-a-change ()
   (gemini-companion-patch-test-with '(("a" "1\n"))
     (should-error (gemini-companion-patch) :type 'user-error)

@@ -143,6 +143,23 @@
             (should (equal '(3 nil) (gemini-companion-unmarked-test-change unmarked nil)))
             (should (equal '("$HOME" "a" "~") (directory-files "tree" nil "[^.]")))))))))
 
+(ert-deftest gemini-companion-unmarked-problems-have-escaped-names ()
+  (gemini-companion-test-with-directory nil
+    (let* ((name "a\n\e[31mb\u202E")
+           (file (gemini-companion-unmarked-file name "x" "y" #o100644 #o100644))
+           (unmarked (gemini-companion-unmarked-make
+                      directory (list file) nil nil '("c\nd"))))
+      (gemini-companion-test-write (concat directory name) "mine")
+      (with-current-buffer (find-file-noselect (concat directory name))
+        (insert "unsaved")
+        (let ((problems (append (gemini-companion-unmarked--never-undone unmarked)
+                                (cdr (gemini-companion-unmarked--saved
+                                      unmarked (list file))))))
+          (should (= 2 (length problems)))
+          (dolist (problem problems)
+            (should (string-match-p "\\`[ -~]+\\'" problem))))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-unmarked-buffers-follow ()
   (gemini-companion-unmarked-test-with
     (let ((text (find-file-noselect "tree/text"))
