@@ -304,4 +304,25 @@ print(os.getcwd())
       (gemini-companion-errors-test-type "error v\n")
       (should (equal (funcall rows "v") (funcall ask))))))
 
+(ert-deftest gemini-companion-lookup-answers-only-about-files-that-may-leave-emacs ()
+  (gemini-companion-test-with-directory
+      '(("p/a.el" "(a)\n") ("p/.env" "A=1\n") ("out.el" "(b)\n"))
+    (make-symbolic-link "../out.el" "p/link.el")
+    (let ((gemini-companion-roots-last (list (concat directory "p")))
+          (files (mapcar (apply-partially #'concat directory)
+                         '("p/a.el" "p/.env" "out.el" "p/link.el")))
+          (shared 'none))
+      (should (equal (seq-take files 1)
+                     (seq-filter (lambda (file)
+                                   (ignore-error user-error
+                                     (gemini-companion-lookup-true-name file)))
+                                 files)))
+      (gemini-companion-lookup-shared (mapcar (lambda (file) (list file 1)) files)
+                                      (lambda (value) (setq shared value)))
+      (gemini-companion-test-eventually (not (eq 'none shared)))
+      (should (equal (list (list (car files) 1)) shared))
+      (let ((gemini-companion-context-paused t))
+        (should-error (gemini-companion-lookup-true-name (car files))
+                      :type 'user-error)))))
+
 ;;; gemini-companion-lookup-test.el ends here
