@@ -615,6 +615,40 @@ error."
         (when-let* ((record (gemini-companion-changes-here)))
           (gemini-companion-changes--update-later record))))))
 
+(defun gemini-companion-changes-visit (record &optional unvisited)
+  "Visit the file of RECORD, update its changes, and return them.
+If UNVISITED is non-nil, do not visit it.  If the file cannot be visited, or
+updated, return the reason, a verb phrase."
+  (let ((file (gemini-companion-changes-path record))
+        (name (gemini-companion-changes-file-name record)))
+    (cond ((gemini-companion-text-unreadable-reason file))
+          ((gemini-companion-changes-deleted-p record)
+           (if unvisited
+               (gemini-companion-changes-update record)
+             (substitute-command-keys
+              "was deleted; \\[gemini-companion-turn-page] shows its text")))
+          ((null (gemini-companion-text-attributes file)) "was deleted or renamed")
+          (unvisited
+           (if (equal name (gemini-companion-text-true-name file))
+               (gemini-companion-changes-update record)
+             "is another file now"))
+          (t
+           (with-current-buffer (gemini-companion-revert-visit file)
+             (cond ((not (gemini-companion-names-visited-here-p name))
+                    "is another file now")
+                   ((gemini-companion-revert-unmerged-p (current-buffer))
+                    (gemini-companion-revert-blocked-reason (current-buffer)))
+                   ((gemini-companion-changes-unmarked-reason record))
+                   (t (gemini-companion-changes-update record))))))))
+
+(defun gemini-companion-changes-in-file-p (record)
+  "Return non-nil if the file of RECORD has the lines of its buffer, if any."
+  (let ((lines (lambda (buffer)
+                 (when-let* ((seen (gemini-companion-changes-seen record buffer)))
+                   (gemini-companion-changes-seen-lines seen)))))
+    (equal (funcall lines (gemini-companion-changes-buffer record))
+           (funcall lines nil))))
+
 (defun gemini-companion-changes-text (record)
   "Return the current text of the file of RECORD: of its buffer, or else on disk.
 Return nil if the file is missing or unreadable."

@@ -22,9 +22,9 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-decide)
 (require 'gemini-companion-label)
 (require 'gemini-companion-part)
-(require 'gemini-companion-slices)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
 
@@ -69,6 +69,13 @@ signal the error again.  For LABEL and the value, see
   `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label) t))
 
 (defun gemini-companion-decision--call (body label &optional whole)
+  "Call BODY as one decision, or as a part of the one that is being made.
+For LABEL and WHOLE, see `gemini-companion-decision--record'."
+  (if (and gemini-companion-step-decided-functions (not whole))
+      (funcall body)
+    (gemini-companion-decision--record body label whole)))
+
+(defun gemini-companion-decision--record (body label whole)
   "Call BODY, and record what it decides with the value of LABEL, a function.
 A step that is reported after BODY has returned joins that decision.  If WHOLE
 is non-nil and BODY fails, what it has done is taken back."
@@ -102,6 +109,71 @@ is non-nil and BODY fails, what it has done is taken back."
         (setq steps (gemini-companion-decision--put-back steps)))
       (when steps
         (funcall record)))))
+
+(cl-defun gemini-companion-decision-do
+    (verb unit items &key what question whole (ended #'ignore))
+  "Do ITEMS, a plan, as one decision, and return what was done, a text.
+VERB is `undo' or `keep', and UNIT is of what, `change', `line' or `edit'.  WHAT
+names all of that; by default it is its number.  QUESTION is nil, or a function
+that is called with the items that are possible, and returns the question
+whether to do that, without its mark.  If WHOLE is non-nil, all is done, or
+nothing is.
+
+If only some items are possible, or the user has to know of something, ask once.
+If the user objects, or nothing is done, signal a `user-error'.  Files of other
+hosts are written later; what was done is displayed then, and ENDED is called,
+a function."
+  (let* ((possible (gemini-companion-decide-agreed items verb question whole))
+         (texts nil)
+         (returned nil)
+         (made nil)
+         (do (lambda (item end)
+               (gemini-companion-decide-do
+                item (lambda (problem &optional text)
+                       (unless problem
+                         (push item made)
+                         (push text texts))
+                       (funcall end problem)))))
+         (finish (lambda (done problems left)
+                   (let ((text (gemini-companion-decide-say
+                                verb unit possible done texts problems left)))
+                     (when returned
+                       (funcall ended))
+                     (cond ((and returned (equal texts '(nil)) (null problems)))
+                           (returned (message "%s" text))
+                           ((or done left) text)
+                           (t (user-error "%s" (string-join problems "; ")))))))
+         (run (lambda ()
+                (gemini-companion-decide-run (gemini-companion-decide-word verb 0)
+                                             possible do finish whole)))
+         (label (lambda ()
+                  (format "%s of %s" verb
+                          (or what (gemini-companion-decide-count made unit))))))
+    (prog1 (or (if whole
+                   (gemini-companion-decision--call-whole run verb label)
+                 (gemini-companion-decision-with (funcall label)
+                   (funcall run)))
+               (concat (gemini-companion-decide-word verb 0) "..."))
+      (setq returned t))))
+
+(defun gemini-companion-decision--call-whole (run verb label)
+  "Call RUN, or take back what it has done, and say so; return its value.
+LABEL is a function that names the decision.  For VERB, see
+`gemini-companion-decision-do'."
+  (let ((last (gemini-companion-decision-last)))
+    (condition-case problem
+        (gemini-companion-decision-with-all (funcall label)
+          (funcall run))
+      (error
+       (user-error "%s %s: %s"
+                   (if (eq last (gemini-companion-decision-last))
+                       "Nothing"
+                     (mapconcat #'gemini-companion-step-name
+                                (gemini-companion-decision-steps
+                                 (gemini-companion-decision-last))
+                                ", "))
+                   (gemini-companion-decide-word verb 2)
+                   (gemini-companion-text-problem problem))))))
 
 (defun gemini-companion-decision--put-back (steps)
   "Take back what was done before a later step has failed.
@@ -196,61 +268,64 @@ missing.  Steps that are impossible, or fail, are dropped."
   (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
          (steps (gemini-companion-decision-steps decision))
-         (impossible (seq-filter #'gemini-companion-step-problem steps))
-         (problems (mapcar #'gemini-companion-step-problem impossible))
-         (left (if whole steps (seq-difference steps impossible #'eq)))
+         (items (mapcar #'gemini-companion-decide-of-step steps))
+         (make (lambda (steps) (gemini-companion-decision--make label steps whole)))
+         (left (if whole items (gemini-companion-decide-possible items)))
          (backs nil))
-    (unwind-protect
-        (if (not (gemini-companion-decision--possible-p decision what impossible
-                                                        problems))
-            (setq left nil)
-          (gemini-companion-slices-do
-           what left
-           (lambda (step)
-             (condition-case problem
-                 (when-let* ((back (gemini-companion-step-do step)))
-                   (push back backs))
-               ((error quit)
-                (when whole
-                  (setq left steps)
-                  (gemini-companion-decision--give-up backs problem what))
-                (push (gemini-companion-text-problem problem) problems)))
-             (setq left (remq step left)))))
-      (when left
-        (funcall put-left (gemini-companion-decision--make label left whole))))
-    (let ((back (and backs (gemini-companion-decision--make label backs whole))))
-      (when back
-        (funcall put-back back))
-      (cons back
-            (format "%s: %s%s%s"
-                    what
-                    (cond ((null backs) "nothing")
-                          ((length= backs (length steps)) label)
-                          (t (format "%d of %d files of %s" (length backs)
-                                     (length steps) label)))
-                    (mapconcat (apply-partially #'concat "; ") (reverse problems) "")
-                    (if left "; stopped" ""))))))
+    (cl-flet ((do (item end)
+                (when-let* ((back (gemini-companion-step-do
+                                   (gemini-companion-decide-item-step item))))
+                  (push back backs))
+                (unless whole
+                  (setq left (remq item left)))
+                (funcall end nil))
+              (finish (_done problems rest)
+                (setq left rest)
+                (when backs
+                  (funcall put-back (funcall make backs)))
+                (cons (and backs (funcall make backs))
+                      (format "%s: %s%s" what
+                              (cond ((null backs) "nothing")
+                                    ((length= backs (length steps)) label)
+                                    (t (format "%d of %d files of %s" (length backs)
+                                               (length steps) label)))
+                              (gemini-companion-decide-rest
+                               (append (delq nil (mapcar #'gemini-companion-decide-item-reason
+                                                         items))
+                                       problems)
+                               rest)))))
+      (unwind-protect
+          (if (gemini-companion-decision--possible-p decision what items)
+              (condition-case problem
+                  (gemini-companion-decide-run what left #'do #'finish whole)
+                ((error quit)
+                 (setq left items)
+                 (gemini-companion-decision--give-up backs problem what)))
+            (finish nil nil nil))
+        (when left
+          (funcall put-left
+                   (funcall make (mapcar #'gemini-companion-decide-item-step left))))))))
 
-(defun gemini-companion-decision--possible-p (decision what impossible problems)
+(defun gemini-companion-decision--possible-p (decision what items)
   "Return non-nil if DECISION can be taken back or redone, if need be in part.
-IMPOSSIBLE are those of its steps that cannot be done, for the reasons PROBLEMS.
-Return nil if nothing of it will be possible any more.  Signal a `user-error' if
-the user does not agree to a part, or if DECISION is whole and may be possible
-later.  For WHAT, see `gemini-companion-decision--take'."
+Return nil if none of ITEMS, its plan, will be possible any more.  Signal a
+`user-error' if the user does not agree to a part, or if DECISION is whole and
+may be possible later.  For WHAT, see `gemini-companion-decision--take'."
   (let ((whole (gemini-companion-decision-whole decision))
-        (count (length (gemini-companion-decision-steps decision)))
-        (reasons (string-join problems "; ")))
+        (possible (gemini-companion-decide-possible items))
+        (reasons (gemini-companion-decide-reasons items)))
     (cond
-     ((null impossible))
+     ((length= possible (length items)))
      ((and whole
-           (seq-every-p (lambda (step)
+           (seq-every-p (lambda (item)
                           (gemini-companion-text-attributes
-                           (gemini-companion-step-file step)))
-                        impossible))
+                           (gemini-companion-step-file
+                            (gemini-companion-decide-item-step item))))
+                        (seq-difference items possible #'eq)))
       (user-error "Not %s: %s" (downcase what) reasons))
-     ((or whole (length= impossible count)) nil)
+     ((or whole (null possible)) nil)
      ((y-or-n-p (format "%d of %d files of %s; %s; do that? "
-                        (- count (length impossible)) count
+                        (length possible) (length items)
                         (gemini-companion-decision-label decision) reasons)))
      (t (user-error "Nothing done")))))
 

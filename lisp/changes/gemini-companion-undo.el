@@ -1,4 +1,4 @@
-;;; gemini-companion-undo.el --- Undoing an edit of a CLI in its file  -*- lexical-binding: t; -*-
+;;; gemini-companion-undo.el --- Planning the undo of edits and changes  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -12,17 +12,20 @@
 ;; then in the kill ring.  An edit whose lines are not recorded can only be undone by its
 ;; bytes.
 ;;
-;; All is done by a `gemini-companion-step'.
+;; All is planned here as items of `gemini-companion-decide', and done by their steps.
 
 ;;; Code:
 
 (require 'gemini-companion-attribution)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-content)
+(require 'gemini-companion-decide)
+(require 'gemini-companion-decision)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-format)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-record)
@@ -108,37 +111,179 @@ The value is a verb phrase."
 
 ;;;; Changes
 
-(defun gemini-companion-undo-in-file (record changes)
-  "Undo CHANGES, some of those of RECORD at the last update, in its file.
-Return non-nil if the file was written; otherwise its buffer has unsaved text."
-  (let* ((hunks (gemini-companion-changes-not-undone
-                 (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks changes)
-                           #'eq)))
-         (others (gemini-companion-changes-others-in record hunks)))
-    (gemini-companion-step-decide
-     (gemini-companion-step-of-changes record changes hunks t)
-     (lambda (problem)
-       (unless problem
-         (gemini-companion-step-save-lines others)
-         (run-hook-with-args 'gemini-companion-changes-undo-functions
-                             record changes))))
-    (null (gemini-companion-revert-unsaved (gemini-companion-changes-path record)))))
+(defun gemini-companion-undo--item (record-or-edit changes others said &rest slots)
+  "Return the item of a plan that undoes CHANGES of RECORD-OR-EDIT, with SLOTS.
+For CHANGES, see `gemini-companion-changes-undo-functions'.  OTHERS are the
+lines of others that go with them, a list of strings.  SAID is a function that
+returns what was done, a text."
+  (apply #'gemini-companion-decide-item
+         :done (lambda ()
+                 (gemini-companion-step-save-lines others)
+                 (run-hook-with-args 'gemini-companion-changes-undo-functions
+                                     record-or-edit changes)
+                 (funcall said))
+         slots))
 
-(defun gemini-companion-undo-new-file (record)
-  "Delete the file of RECORD, which a CLI has made.
+(defun gemini-companion-undo--plan (record changes unit by ask several)
+  "Return the item of a plan that undoes CHANGES of RECORD.
+They are some of those of the last update.  If ASK is non-nil, the lines of
+others there are asked about.  Visit the file unless SEVERAL is non-nil and no
+buffer visits it.  For UNIT and BY, see `gemini-companion-undo-decide'."
+  (let ((name (gemini-companion-edit-name (gemini-companion-changes-file-edit record)))
+        (unvisited (and (or several (gemini-companion-changes-deleted-p record))
+                        (null (gemini-companion-changes-buffer record)))))
+    (gemini-companion-decide-plan name
+      (pcase (gemini-companion-changes-visit record unvisited)
+        ((and why (pred stringp)) (user-error "%s %s" name why)))
+      ;; To visit a file that was written meanwhile reverts its buffer.
+      (unless (or (eq unit 'line)
+                  (seq-every-p (apply-partially #'gemini-companion-changes-current-p
+                                                record)
+                               changes))
+        (user-error "%s has changed meanwhile; review it again" name))
+      (let* ((own (if by (gemini-companion-changes-by record changes by) changes))
+             (item (if (gemini-companion-undo--all-new-p record own)
+                       (gemini-companion-undo--plan-deletion record changes name)
+                     (gemini-companion-undo--plan-lines record changes own unit ask
+                                                        name))))
+        (setf (gemini-companion-decide-item-current item)
+              (gemini-companion-undo--current record changes unvisited))
+        item))))
+
+(defun gemini-companion-undo--current (record changes unvisited)
+  "Return a function that is non-nil while CHANGES of RECORD show what they do.
+Others may have written elsewhere in the file.  For UNVISITED, see
+`gemini-companion-changes-visit'."
+  (let* ((hunks (seq-mapcat #'gemini-companion-record-change-hunks changes))
+         (decided (seq-some #'gemini-companion-record-decided-p changes))
+         (shown (lambda ()
+                  (let ((known (gemini-companion-changes-visit record unvisited)))
+                    (if (stringp known)
+                        known
+                      (cl-loop
+                       for change in (append known
+                                             (and decided
+                                                  (gemini-companion-changes-kept-and-undone
+                                                   record)))
+                       when (seq-intersection
+                             hunks (gemini-companion-record-change-hunks change) #'eq)
+                       collect (gemini-companion-changes-shown change))))))
+         (planned (funcall shown)))
+    (lambda () (equal planned (funcall shown)))))
+
+(defun gemini-companion-undo--plan-deletion (record changes name)
+  "Return the item that deletes the file NAME of RECORD, which has only CHANGES.
 Others may have replaced lines there; these are in the kill ring then."
-  (let* ((hunks (seq-mapcat #'gemini-companion-record-change-hunks
-                            (gemini-companion-changes-file-known record)))
-         (others (gemini-companion-changes-others-in record hunks)))
-    (gemini-companion-step-decide
-     (gemini-companion-undo--deletion
-      :record record :hunks hunks
-      :before (gemini-companion-text-bytes (gemini-companion-changes-path record)))
-     (lambda (problem)
-       (unless problem
-         (gemini-companion-step-save-lines others)
-         (run-hook-with-args 'gemini-companion-changes-undo-functions
-                             record 'deleted))))))
+  (let* ((file (gemini-companion-changes-path record))
+         (buffer (gemini-companion-names-buffer file))
+         (hunks (seq-mapcat #'gemini-companion-record-change-hunks
+                            (gemini-companion-changes-file-known record))))
+    (cond ((gemini-companion-names-of-copy file)
+           (user-error "%s was new; delete it on its host" name))
+          ((and buffer (or (buffer-modified-p buffer)
+                           (not (gemini-companion-changes-in-file-p record))))
+           (user-error "%s was new and has changed since; delete it by hand" name)))
+    (gemini-companion-undo--item
+     record 'deleted (gemini-companion-changes-others-in record hunks)
+     (lambda () (format "Deleted %s" name))
+     :name name :count (length changes) :deletes file
+     :step (gemini-companion-undo--deletion
+            :record record :hunks hunks :before (gemini-companion-text-bytes file)))))
+
+(defun gemini-companion-undo--plan-lines (record changes own unit ask name)
+  "Return the item that undoes OWN, the part of CHANGES of RECORD to undo.
+NAME is that of the file; for UNIT and ASK, see `gemini-companion-undo--plan'."
+  (let* ((path (gemini-companion-changes-path record))
+         (buffer (or (gemini-companion-changes-buffer record)
+                     (gemini-companion-revert-unsaved path)))
+         (hunks (gemini-companion-changes-not-undone
+                 (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks own)
+                           #'eq)))
+         (count (gemini-companion-undo--count changes unit))
+         (undid (if (gemini-companion-changes-deleted-p record)
+                    (lambda (name) (format "Created %s again" name))
+                  (lambda (name)
+                    (format "Undid %s of %s%s%s"
+                            (gemini-companion-decide-count count unit) name
+                            (if (eq own changes)
+                                ""
+                              "; changes of other turns there remain")
+                            (if (gemini-companion-revert-unsaved path)
+                                ", not saved"
+                              ""))))))
+    (when-let* ((why (or (and buffer (gemini-companion-revert-blocked-reason buffer))
+                         (and (not (and buffer (buffer-modified-p buffer)))
+                              (gemini-companion-step-unwritable-reason
+                               (gemini-companion-changes-file-name record))))))
+      (user-error "%s %s" name why))
+    (gemini-companion-undo--item
+     record own (gemini-companion-changes-others-in record hunks)
+     (lambda ()
+       (funcall undid (gemini-companion-edit-name
+                       (gemini-companion-changes-file-edit record) 'plain)))
+     :name name :count count :remote (gemini-companion-names-of-copy path)
+     :step (gemini-companion-step-of-changes record own hunks t)
+     :others (if ask (gemini-companion-changes-count-others record hunks) 0)
+     :concern (and (or (eq unit 'line) (not (eq own changes)))
+                   (gemini-companion-changes-conflict record hunks)
+                   (cons (format "Lines that the CLI wrote in %s have changed" name)
+                         "undo anyway")))))
+
+(defun gemini-companion-undo--all-new-p (record changes)
+  "Return non-nil if nothing would be left of RECORD's file without CHANGES.
+The file was new.  Lines that others have written, and a CLI has removed, would
+be left without its changes as well."
+  (and (gemini-companion-changes-file-new record)
+       (let ((lines (gemini-companion-lines-split
+                     (or (gemini-companion-changes-text record) ""))))
+         (seq-every-p (lambda (changes)
+                        (= 0 (length (gemini-companion-lines-without changes lines))))
+                      (list changes (gemini-companion-changes-file-known record))))))
+
+(defun gemini-companion-undo--count (changes unit)
+  "Return the number of CHANGES, or if UNIT is `line', that of their lines.
+Removed lines count where there are no others."
+  (if (eq unit 'line)
+      (cl-loop for part in changes
+               sum (max (gemini-companion-hunk-new-count part)
+                        (length (gemini-companion-hunk-lines part))))
+    (length changes)))
+
+(defun gemini-companion-undo--plan-to-keep (record changes unit)
+  "Return the item of a plan that keeps CHANGES of RECORD.
+For UNIT, see `gemini-companion-undo-decide'."
+  (gemini-companion-decide-item
+   :name (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
+   :count (gemini-companion-undo--count changes unit)
+   :step (gemini-companion-step-make
+          :kind 'kept :on t :record record
+          :hunks (seq-mapcat #'gemini-companion-record-change-hunks changes))))
+
+(cl-defun gemini-companion-undo-decide (verb groups &key (unit 'change) by row)
+  "Decide about the changes of GROUPS, (RECORD . CHANGES); return what was done.
+VERB is `keep' or `undo'.  UNIT is `line' if they are parts of changes.  If BY,
+a predicate, is non-nil, undo only what edits that satisfy it did there.  If ROW
+is non-nil, the user has chosen a row, which may be folded: then ask about
+several files, and about lines of others.
+
+A single file is visited, but not displayed; of several files, those that no
+buffer visits are only written."
+  (let* ((several (cdr groups))
+         (ask (or several row (cddr (car groups)))))
+    (gemini-companion-decision-do
+     verb unit
+     (mapcar (pcase-lambda (`(,record . ,changes))
+               (if (eq verb 'keep)
+                   (gemini-companion-undo--plan-to-keep record changes unit)
+                 (gemini-companion-undo--plan record changes unit by ask several)))
+             groups)
+     :question (and row several
+                    (lambda (items)
+                      (format (ngettext "%s %s in %d file" "%s %s in %d files"
+                                        (length items))
+                              (capitalize (symbol-name verb))
+                              (gemini-companion-decide-count items unit)
+                              (length items)))))))
 
 (defun gemini-companion-undo--deletion (&rest slots)
   "Return the step that deletes a file, with SLOTS, a plist."
@@ -172,79 +317,98 @@ whose bytes before are not known."
                     (length guessed)))
            (t "; the line ends before it are not known, and stay as they are")))))
 
-(defun gemini-companion-undo-question (count)
-  "Return a question to ask before an undo of COUNT lines of others."
-  (format (ngettext "%d line there is yours or a formatter's; undo it as well? "
-                    "%d lines there are yours or a formatter's; undo them as well? "
-                    count)
-          count))
-
 ;;;; Edits
 
-(defun gemini-companion-undo-edit (edit &optional done)
-  "Undo what EDIT has changed in its file.
+(defun gemini-companion-undo-edit (edit)
+  "Undo what EDIT has changed in its file, and return a message.
 A new file is deleted, and its buffer is killed.  If the buffer of the file has
-unsaved text, change only the buffer.  If others have changed lines of the edit,
-or it is impossible, signal an error and change nothing.  Return a message; or
-nil if the file is remote, or EDIT is of several files, and later call DONE with
-nil, or with the problem.
+unsaved text, change only the buffer.  Ask if others have replaced lines of the
+edit.  If that is impossible, signal an error and change nothing.  A remote file
+is written later."
+  (gemini-companion-undo-edits (list edit)))
 
-Ask if others have replaced lines of the edit.  With DONE non-nil, do not ask:
-that is an error."
-  (if (gemini-companion-edit-unmarked edit)
-      (gemini-companion-undo--unmarked edit done)
-    (gemini-companion-undo--marked edit done)))
+(cl-defun gemini-companion-undo-edits (edits &key question what whole visit
+                                             (ended #'ignore))
+  "Undo EDITS, the last one first, as one decision; return what was done, a text.
+For QUESTION, WHAT, WHOLE and ENDED, see `gemini-companion-decision-do'.  If
+VISIT is non-nil, visit the file of a single edit, so that an undo in its buffer
+restores it."
+  (gemini-companion-decision-do
+   'undo 'edit
+   (gemini-companion-undo--plan-edits edits (and visit (null (cdr edits))))
+   :question question :whole whole :ended ended
+   :what (or what
+             (and (null (cdr edits))
+                  (gemini-companion-edit-name (car edits) 'plain)))))
 
-(defun gemini-companion-undo--unmarked (edit done)
-  "Undo EDIT, of several files without marks, and display a message later.
-For DONE, see `gemini-companion-undo-edit'; return nil, as if EDIT was remote."
-  (gemini-companion-undo-check edit)
-  (gemini-companion-step-decide
-   (gemini-companion-step-make
-    :kind 'unmarked :on t :edit edit
-    :hunks (gemini-companion-unmarked-left (gemini-companion-edit-unmarked edit)))
-   (lambda (problem)
-     (unless problem
-       (run-hook-with-args 'gemini-companion-changes-undo-functions edit 'files))
-     (when done
-       (funcall done problem))))
-  nil)
+(defun gemini-companion-undo--plan-edits (edits visit)
+  "Return the items of a plan that undoes EDITS.
+The last edit of a file is undone first: the others may be possible then, and
+are planned then.  For VISIT, see `gemini-companion-undo-edits'."
+  (seq-mapcat
+   (pcase-lambda (`(,_ ,last . ,before))
+     (let* ((item (gemini-companion-undo--plan-edit last visit))
+            (later-p (or (gemini-companion-edit-unmarked last)
+                         (gemini-companion-names-of-copy
+                          (gemini-companion-edit-file last)))))
+       (setf (gemini-companion-decide-item-remote item) later-p)
+       (cons item
+             (unless (gemini-companion-decide-item-reason item)
+               (mapcar (lambda (edit)
+                         (gemini-companion-decide-item
+                          :name (gemini-companion-edit-name edit) :remote later-p
+                          :later (apply-partially #'gemini-companion-undo--plan-edit
+                                                  edit nil)))
+                       before)))))
+   (seq-group-by (lambda (edit)
+                   (if (gemini-companion-edit-unmarked edit)
+                       (gemini-companion-edit-id edit)
+                     (gemini-companion-edit-true-name edit)))
+                 edits)))
 
-(defun gemini-companion-undo--marked (edit done)
-  "Undo EDIT, of one file.
-For DONE and the value, see `gemini-companion-undo-edit'."
-  (gemini-companion-undo--notice edit)
-  (gemini-companion-undo-check edit)
-  (pcase-let* ((`(,step . ,changes) (gemini-companion-undo--step edit))
-               (record (car (gemini-companion-changes-of edit)))
-               (text (gemini-companion-undo--text edit))
-               (hunks (gemini-companion-step-hunks step))
-               (seen (and (consp changes) (gemini-companion-undo--seen edit)))
-               (others (and seen (gemini-companion-changes-others-in
-                                  record hunks seen)))
-               (remote (gemini-companion-names-of-copy
-                        (gemini-companion-edit-file edit)))
-               (said nil))
-    (gemini-companion-undo--ask
-     edit (if seen (gemini-companion-changes-count-others record hunks seen) 0)
-     (null done))
-    (unless (equal text (gemini-companion-undo--text edit))
-      (user-error "%s has changed meanwhile; not undone" (gemini-companion-edit-name edit)))
-    (gemini-companion-step-decide
-     step
-     (lambda (problem)
-       (setq said (if problem
-                      (format "%s cannot be written (%s)"
-                              (gemini-companion-edit-name edit) problem)
-                    (gemini-companion-step-save-lines others)
-                    (run-hook-with-args
-                     'gemini-companion-changes-undo-functions
-                     (or record edit) changes)
-                    (gemini-companion-undo--message edit step)))
-       (message "%s" said)
-       (when (and remote done)
-         (funcall done (and problem said)))))
-    (and (not remote) said)))
+(defun gemini-companion-undo--plan-edit (edit visit)
+  "Return the item of a plan that undoes EDIT.
+For VISIT, see `gemini-companion-undo-edits'."
+  (let ((name (gemini-companion-edit-name edit)))
+    (gemini-companion-decide-plan name
+      (gemini-companion-undo--notice edit)
+      (gemini-companion-undo-check edit)
+      (when visit
+        (gemini-companion-undo--visit edit))
+      (if (gemini-companion-edit-unmarked edit)
+          (gemini-companion-undo--item
+           ;; The step says what became of its files.
+           edit 'files nil #'ignore
+           :name name
+           :step (gemini-companion-step-make
+                  :kind 'unmarked :on t :edit edit
+                  :hunks (gemini-companion-unmarked-left
+                          (gemini-companion-edit-unmarked edit))))
+        (pcase-let* ((`(,step . ,changes) (gemini-companion-undo--step edit))
+                     (record (car (gemini-companion-changes-of edit)))
+                     (text (gemini-companion-undo--text edit))
+                     (hunks (gemini-companion-step-hunks step))
+                     (seen (and (consp changes) (gemini-companion-undo--seen edit))))
+          (gemini-companion-undo--item
+           (or record edit) changes
+           (and seen (gemini-companion-changes-others-in record hunks seen))
+           (lambda () (gemini-companion-undo--message edit step))
+           :name name :step step
+           :others (if seen
+                       (gemini-companion-changes-count-others record hunks seen)
+                     0)
+           :current (lambda () (equal text (gemini-companion-undo--text edit)))))))))
+
+(defun gemini-companion-undo--visit (edit)
+  "Visit the file of EDIT, unless that may ask for a password, or block Emacs."
+  (let ((file (gemini-companion-edit-file edit)))
+    (unless (or (gemini-companion-edit-unmarked edit)
+                (gemini-companion-edit-new-p edit)
+                (gemini-companion-edit-deleted-modes edit)
+                (find-file-name-handler file 'insert-file-contents)
+                (and (gemini-companion-names-of-copy file)
+                     (null (gemini-companion-names-buffer file))))
+      (gemini-companion-revert-visit file))))
 
 (defun gemini-companion-undo--message (edit step)
   "Return a message that EDIT was undone by STEP."
@@ -383,14 +547,6 @@ That is so once CHANGES are undone there."
                 (gemini-companion-lines-without
                  changes (gemini-companion-changes-seen-lines seen))))))
 
-(defun gemini-companion-undo--ask (edit count may-ask)
-  "Signal an error if COUNT lines of others in EDIT go, and the user objects.
-Without MAY-ASK, the user is not asked, and objects."
-  (when (< 0 count)
-    (let* ((name (gemini-companion-edit-name edit))
-           (question (concat name ": " (gemini-companion-undo-question count))))
-      (unless (and may-ask (y-or-n-p question))
-        (user-error "%s has lines of others in this; not undone" name)))))
 
 (provide 'gemini-companion-undo)
 ;;; gemini-companion-undo.el ends here

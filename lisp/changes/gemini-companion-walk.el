@@ -16,22 +16,17 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-decision)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)
-(require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-record)
 (require 'gemini-companion-revert)
-(require 'gemini-companion-slices)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
-(require 'gemini-companion-trash)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
-(require 'gemini-companion-watch)
 (require 'gemini-companion-windows)
 
 (declare-function org-show-context "org")
@@ -222,7 +217,7 @@ list of the record, the change, and a text about files that were skipped."
         (list here (car (if back (last beyond) beyond)))
       (or (seq-some
            (lambda (record)
-             (pcase (gemini-companion-walk--visit record)
+             (pcase (gemini-companion-changes-visit record)
                ((and why (pred stringp))
                 ;; The changes of a file that is skipped do not count any more.
                 (gemini-companion-changes-update record)
@@ -251,43 +246,6 @@ HERE, the nearest one first."
          (records (if back (reverse records) records))
          (rest (and here (cdr (memq here records)))))
     (append rest (seq-difference records rest #'eq))))
-
-(defun gemini-companion-walk--visit (record)
-  "Visit the file of RECORD, and return its changes.
-If the file cannot be visited, return the reason, a verb phrase."
-  (let ((file (gemini-companion-changes-path record)))
-    (or (gemini-companion-text-unreadable-reason file)
-        (if (null (gemini-companion-text-attributes file))
-            (gemini-companion-walk--missing record)
-          (with-current-buffer (gemini-companion-revert-visit file)
-            (cond ((not (gemini-companion-names-visited-here-p
-                         (gemini-companion-changes-file-name record)))
-                   "is another file now")
-                  ((gemini-companion-revert-unmerged-p (current-buffer))
-                   (gemini-companion-revert-blocked-reason (current-buffer)))
-                  ((gemini-companion-changes-unmarked-reason record))
-                  (t (gemini-companion-changes-update record))))))))
-
-(defun gemini-companion-walk--missing (record)
-  "Return what became of the file of RECORD, which is missing, a verb phrase."
-  (if (gemini-companion-changes-deleted-p record)
-      (substitute-command-keys
-       "was deleted; \\[gemini-companion-turn-page] shows its text")
-    "was deleted or renamed"))
-
-(defun gemini-companion-walk--update (record)
-  "Update and return the changes of RECORD, whose file no buffer visits.
-If there is no such file, return the reason, a verb phrase."
-  (let ((file (gemini-companion-changes-path record)))
-    (cond ((gemini-companion-text-unreadable-reason file))
-          ((gemini-companion-changes-deleted-p record)
-           (gemini-companion-changes-update record))
-          ((null (gemini-companion-text-attributes file))
-           (gemini-companion-walk--missing record))
-          ((not (equal (gemini-companion-changes-file-name record)
-                       (gemini-companion-text-true-name file)))
-           "is another file now")
-          (t (gemini-companion-changes-update record)))))
 
 (defun gemini-companion-walk--go (back &optional at others prefix)
   "Go to the next change, and report it.
@@ -558,68 +516,6 @@ OTHERS are the records of the next files; this file may have no record now."
     (gemini-companion-walk--end-soon)
     (message "%s; no changes are left" what)))
 
-(defun gemini-companion-walk--undo-groups (groups)
-  "Undo the changes of GROUPS, a list of (RECORD . CHANGES), as one decision.
-Return what was done, a text."
-  (let ((done nil))
-    (gemini-companion-decision-with
-        (concat "undo of " (gemini-companion-walk-count (cdr done)))
-      (setq done (gemini-companion-walk-undo-groups groups)))
-    (car done)))
-
-(defun gemini-companion-walk--keep-groups (groups)
-  "Keep the changes of GROUPS, a list of (RECORD . CHANGES), as one decision.
-Return what was done, a text."
-  (let ((count (gemini-companion-walk-count groups)))
-    (gemini-companion-decision-with (concat "keep of " count)
-      (pcase-dolist (`(,record . ,changes) groups)
-        (gemini-companion-step-keep-changes record changes)))
-    (concat "Kept " count)))
-
-(defun gemini-companion-walk--undo-parts (record parts)
-  "Undo PARTS of changes of RECORD, see `gemini-companion-changes-part'.
-They are one decision.  Visit the file, but do not display it.  Return what was
-done, a text."
-  (let ((lines (gemini-companion-walk--count-lines parts))
-        (version (gemini-companion-walk--version record)))
-    (gemini-companion-walk--check-undo record parts 'parts)
-    (gemini-companion-walk--ask-about-others (list (cons record parts)) nil)
-    (gemini-companion-walk--check-version record version)
-    (gemini-companion-decision-with (concat "undo of " lines)
-      (format "Undid %s of %s%s" lines
-              (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
-                                          'plain)
-              (progn
-                (gemini-companion-revert-visit (gemini-companion-changes-path record))
-                (if (gemini-companion-undo-in-file record parts) "" ", not saved"))))))
-
-(defun gemini-companion-walk--keep-parts (record parts)
-  "Keep PARTS of changes of RECORD, see `gemini-companion-changes-part'.
-They are one decision.  Return what was done, a text."
-  (let ((lines (gemini-companion-walk--count-lines parts)))
-    (gemini-companion-decision-with (concat "keep of " lines)
-      (gemini-companion-step-keep-changes record parts))
-    (concat "Kept " lines)))
-
-(defun gemini-companion-walk-decide (keep record changes parts)
-  "Keep CHANGES of RECORD if KEEP is non-nil, or else undo them.
-If PARTS is non-nil, some are parts of changes.  Return what was done, a text."
-  (cond (parts (funcall (if keep
-                            #'gemini-companion-walk--keep-parts
-                          #'gemini-companion-walk--undo-parts)
-                        record changes))
-        (keep (gemini-companion-walk--keep-groups (list (cons record changes))))
-        (t (gemini-companion-walk--undo-groups (list (cons record changes))))))
-
-(defun gemini-companion-walk--count-lines (parts)
-  "Return the number of lines of PARTS, changes, as a text.
-Removed lines count where there are no others."
-  (let ((count (cl-loop for part in parts
-                        sum (max (- (gemini-companion-hunk-new-end part)
-                                    (gemini-companion-hunk-new part))
-                                 (length (gemini-companion-hunk-lines part))))))
-    (format (ngettext "%d line" "%d lines" count) count)))
-
 (defun gemini-companion-walk--in-region ()
   "Return the changes in the region, and whether they are parts, or nil.
 The value is a list of the record of this file, the changes, and whether one of
@@ -643,249 +539,6 @@ them is a part of a change.  Return nil if the region is not active."
       (deactivate-mark)
       (list record parts (not (seq-every-p (lambda (part) (memq part changes))
                                            parts))))))
-
-(defun gemini-companion-walk-count (groups)
-  "Return the number of changes in GROUPS, a list of (RECORD . CHANGES)."
-  (let ((count (apply #'+ (mapcar (lambda (group) (length (cdr group))) groups))))
-    (format (ngettext "%d change" "%d changes" count) count)))
-
-(defun gemini-companion-walk--check-undo (record changes by)
-  "Signal an error if CHANGES of RECORD cannot be undone, or the user objects.
-If BY is non-nil, they are parts of changes."
-  (unless (gemini-companion-walk--all-new-p record changes)
-    (let ((name (gemini-companion-edit-name
-                 (gemini-companion-changes-file-edit record)))
-          (buffer (or (gemini-companion-changes-buffer record)
-                      (gemini-companion-revert-unsaved
-                       (gemini-companion-changes-path record)))))
-      (when-let* ((why (or (and buffer (gemini-companion-revert-blocked-reason buffer))
-                           (and (not (and buffer (buffer-modified-p buffer)))
-                                (gemini-companion-step-unwritable-reason
-                                 (gemini-companion-changes-file-name record))))))
-        (user-error "%s %s" name why))
-      (when (and by
-                 (gemini-companion-changes-conflict
-                  record (seq-mapcat #'gemini-companion-record-change-hunks changes))
-                 (not (y-or-n-p (format "Lines that the CLI wrote in %s have \
-changed; undo anyway? " name))))
-        (user-error "Not undone")))))
-
-(defun gemini-companion-walk-undo (groups)
-  "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
-For what is visited, see `gemini-companion-walk-undo-groups'.  Return what was
-done, a text."
-  (car (gemini-companion-walk-undo-groups groups)))
-
-(defun gemini-companion-walk-undo-groups (groups &optional agreed by)
-  "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
-A single file is visited, but not displayed; of several files, those that no
-buffer visits are only written.  If some files cannot be changed, ask whether to
-change the rest.  The user can stop between two files.  If AGREED is non-nil,
-the user has agreed that new files are deleted.  If BY, a predicate, is non-nil,
-undo only what edits that satisfy it did in these changes.  Return a cons of
-what was done, a text, and of the GROUPS that were undone."
-  (let* ((several (cdr groups))
-         (groups (gemini-companion-walk--possible groups by))
-         (undone nil)
-         (texts nil)
-         (problems nil)
-         (left nil))
-    (gemini-companion-walk--ask-about-others groups by)
-    (setq left
-          (gemini-companion-slices-do
-           "Undoing" groups
-           (lambda (group)
-             (condition-case problem
-                 (progn
-                   ;; Others may have written it during a question, or while the
-                   ;; files before it were undone.
-                   (gemini-companion-walk--check-current group several)
-                   ;; What BY did is computed again: the text may have changed
-                   ;; while the check of a file asked the user.
-                   (push (gemini-companion-walk--undo-in-file
-                          (car group) (cdr group)
-                          (gemini-companion-walk--by group by) agreed several)
-                         texts)
-                   (push group undone))
-               (user-error
-                (unless several
-                  (signal (car problem) (cdr problem)))
-                (push (gemini-companion-text-problem problem) problems))))))
-    (cons (if several
-              (concat (gemini-companion-walk--undone undone texts)
-                      (mapconcat (apply-partially #'concat "; ") (reverse problems) "")
-                      (gemini-companion-walk-stopped left))
-            (car texts))
-          (nreverse undone))))
-
-(defun gemini-companion-walk-stopped (left)
-  "Return the end of a message about files LEFT when the user stopped, or \"\"."
-  (if left
-      (format (ngettext "; stopped, %d file is unchanged" "; stopped, %d files are unchanged"
-                        (length left))
-              (length left))
-    ""))
-
-(defun gemini-companion-walk--undone (groups texts)
-  "Return a text that GROUPS were undone; TEXTS has a text about each group."
-  (let ((unsaved (seq-count (apply-partially #'string-suffix-p ", not saved") texts)))
-    (if (null groups)
-        "Nothing undone"
-      (format (ngettext "Undid %s in %d file%s" "Undid %s in %d files%s" (length groups))
-              (gemini-companion-walk-count groups) (length groups)
-              (cond ((= 0 unsaved) "")
-                    ((= unsaved (length groups)) ", not saved")
-                    (t (format ", %d not saved" unsaved)))))))
-
-(defun gemini-companion-walk--by (group by)
-  "Return the changes of GROUP, (RECORD . CHANGES), or what some edits did there.
-For BY, see `gemini-companion-walk-undo-groups'."
-  (pcase-let ((`(,record . ,changes) group))
-    (if by
-        (gemini-companion-changes-by record changes by)
-      changes)))
-
-(defun gemini-companion-walk--possible (groups by)
-  "Return those of GROUPS, (RECORD . CHANGES), that can be undone.
-If only some can, ask whether to undo these.  If none can, or the user objects,
-signal an error.  For BY, see `gemini-companion-walk-undo-groups'."
-  (let* ((problems nil)
-         (possible (seq-filter
-                    (lambda (group)
-                      (condition-case problem
-                          (progn (gemini-companion-walk--check-group group (cdr groups) by)
-                                 t)
-                        (user-error (push (gemini-companion-text-problem problem) problems)
-                                    nil)))
-                    groups)))
-    (cond ((null problems))
-          ((null possible)
-           (user-error "%s" (string-join (nreverse problems) "; ")))
-          ((not (y-or-n-p (format "%d of %d files; %s; undo the rest? "
-                                  (length possible) (length groups)
-                                  (string-join (nreverse problems) "; "))))
-           (user-error "Not undone")))
-    possible))
-
-(defun gemini-companion-walk--check-group (group several by)
-  "Signal an error if GROUP, (RECORD . CHANGES), cannot be undone.
-Visit its file, unless SEVERAL is non-nil and no buffer visits it.  For BY, see
-`gemini-companion-walk-undo-groups'."
-  (gemini-companion-walk--check-current group several)
-  (gemini-companion-walk--check-undo (car group) (gemini-companion-walk--by group by) by))
-
-(defun gemini-companion-walk--ask-about-others (groups by)
-  "Signal an error if GROUPS have lines of others, and the user objects.
-A single change is on the screen: then do not ask, unless BY is non-nil: a row
-may be folded.  For BY, see `gemini-companion-walk-undo-groups'."
-  (let ((count (cl-loop
-                for group in groups
-                sum (gemini-companion-changes-count-others
-                     (car group)
-                     (seq-mapcat #'gemini-companion-record-change-hunks
-                                 (gemini-companion-walk--by group by))))))
-    (when (and (< 0 count)
-               (or by (cdr groups) (cddr (car groups)))
-               (not (with-local-quit
-                      (y-or-n-p (gemini-companion-undo-question count)))))
-      (user-error "Not undone"))))
-
-(defun gemini-companion-walk--check-current (group several)
-  "Signal an error unless the changes of GROUP are those that the user has seen.
-For SEVERAL, see `gemini-companion-walk--check-group'."
-  (pcase-let ((`(,record . ,changes) group))
-    (pcase (if (and (or several (gemini-companion-changes-deleted-p record))
-                    (null (gemini-companion-changes-buffer record)))
-               (gemini-companion-walk--update record)
-             (gemini-companion-walk--visit record))
-      ((and why (pred stringp))
-       (user-error "%s %s"
-                   (gemini-companion-edit-name
-                    (gemini-companion-changes-file-edit record))
-                   why)))
-    ;; To visit a file that was written meanwhile reverts its buffer.
-    (unless (seq-every-p (apply-partially #'gemini-companion-changes-current-p record)
-                         changes)
-      (gemini-companion-walk--has-changed record))))
-
-(defun gemini-companion-walk--has-changed (record)
-  "Signal that the file of RECORD has changed during a command."
-  (user-error "%s has changed meanwhile; review it again"
-              (gemini-companion-edit-name (gemini-companion-changes-file-edit record))))
-
-(defun gemini-companion-walk--version (record)
-  "Return a value that differs, by `equal', once RECORD or its text has changed.
-A buffer of its file may not have been reverted yet."
-  (list (gemini-companion-changes-version record (gemini-companion-changes-buffer record))
-        (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
-
-(defun gemini-companion-walk--check-version (record version)
-  "Signal an error unless `gemini-companion-walk--version' of RECORD is VERSION."
-  (unless (equal version (gemini-companion-walk--version record))
-    (gemini-companion-walk--has-changed record)))
-
-(defun gemini-companion-walk--undo-in-file (record changes own agreed several)
-  "Undo CHANGES of RECORD in its file, or delete the file if it was new.
-Undo only OWN, a list of changes: the part of CHANGES to undo.  AGREED is as for
-`gemini-companion-walk-undo-groups'.  SEVERAL is non-nil if this is one of
-several files.  Return what was done."
-  (cond
-   ((gemini-companion-walk--all-new-p record own)
-    (gemini-companion-walk--delete record agreed))
-   ((gemini-companion-changes-deleted-p record)
-    (gemini-companion-undo-in-file record own)
-    (format "Created %s again"
-            (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
-                                        'plain)))
-   (t
-    (unless several
-      (gemini-companion-walk--visit record))
-    (let ((saved (gemini-companion-undo-in-file record own)))
-      (format "Undid %s of %s%s%s"
-              (gemini-companion-walk-count (list (cons record changes)))
-              (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
-                                          'plain)
-              (if (eq own changes) "" "; changes of other turns there remain")
-              (if saved "" ", not saved"))))))
-
-(defun gemini-companion-walk--all-new-p (record changes)
-  "Return non-nil if nothing would be left of RECORD's file without CHANGES.
-The file was new.  Lines that others have written, and a CLI has removed, would
-be left without its changes as well."
-  (and (gemini-companion-changes-file-new record)
-       (let ((lines (gemini-companion-lines-split
-                     (or (gemini-companion-changes-text record) ""))))
-         (seq-every-p (lambda (changes)
-                        (= 0 (length (gemini-companion-lines-without changes lines))))
-                      (list changes (gemini-companion-changes-file-known record))))))
-
-(defun gemini-companion-walk--in-file-p (record)
-  "Return non-nil if the file of RECORD has the lines of its buffer, if any."
-  (let ((lines (lambda (buffer)
-                 (when-let* ((seen (gemini-companion-changes-seen record buffer)))
-                   (gemini-companion-changes-seen-lines seen)))))
-    (equal (funcall lines (gemini-companion-changes-buffer record))
-           (funcall lines nil))))
-
-(defun gemini-companion-walk--delete (record agreed)
-  "Delete the file of RECORD, which was new, after asking; return a message.
-If AGREED is non-nil, the user was asked."
-  (let ((file (gemini-companion-changes-path record))
-        (name (gemini-companion-edit-name (gemini-companion-changes-file-edit record)))
-        (version (gemini-companion-walk--version record)))
-    (cond ((gemini-companion-names-of-copy file)
-           (user-error "%s was new; delete it on its host" name))
-          ((or (gemini-companion-revert-unsaved file)
-               (not (gemini-companion-walk--in-file-p record)))
-           (user-error "%s was new and has changed since; delete it by hand" name))
-          ((not (or agreed
-                    (with-local-quit
-                      (y-or-n-p (format "%s was new; delete it%s? " name
-                                        (gemini-companion-trash-note (list file)))))))
-           (user-error "Not undone")))
-    (gemini-companion-walk--check-version record version)
-    (gemini-companion-undo-new-file record)
-    (format "Deleted %s" name)))
 
 ;;;; Mouse
 
@@ -980,7 +633,9 @@ Otherwise, undo them.  Then go to the next change."
                       (list record (list change) nil))))
                (others (gemini-companion-walk--others record)))
     (gemini-companion-walk--after
-     others (gemini-companion-walk-decide keep record changes parts))))
+     others (gemini-companion-undo-decide
+              (if keep 'keep 'undo) (list (cons record changes))
+              :unit (if parts 'line 'change)))))
 
 (defun gemini-companion-undo-changes (&optional turn)
   "Undo all changes of this file, and go to the next file.
@@ -992,7 +647,7 @@ files are deleted, after asking."
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
                (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (gemini-companion-walk--after
-     others (concat (gemini-companion-walk--undo-groups groups)
+     others (concat (gemini-companion-undo-decide 'undo groups)
                     (gemini-companion-walk--shared shared)))))
 
 (defun gemini-companion-keep-change ()
@@ -1011,7 +666,7 @@ point, in all files."
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
                (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (gemini-companion-walk--after
-     others (concat (gemini-companion-walk--keep-groups groups)
+     others (concat (gemini-companion-undo-decide 'keep groups)
                     (gemini-companion-walk--shared shared)))))
 
 (defun gemini-companion-restore-change ()
@@ -1025,7 +680,7 @@ Go there, even to another file.  A new file that was deleted is created again."
                (step (and decision (car (gemini-companion-decision-steps decision))))
                (record (and step (gemini-companion-step-record step)))
                (hunks (and step (gemini-companion-step-hunks step)))
-               (changes (and record (gemini-companion-walk--visit record)))
+               (changes (and record (gemini-companion-changes-visit record)))
                (change (and (consp changes)
                             (seq-find (lambda (change)
                                         (seq-intersection

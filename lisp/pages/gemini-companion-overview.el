@@ -40,10 +40,8 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-session)
-(require 'gemini-companion-slices)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
-(require 'gemini-companion-trash)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
@@ -459,44 +457,10 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
     ('request (user-error "This is a question; %s" refuse))
     ((or 'note 'waiting 'comments) (user-error "No changes here"))))
 
-(defun gemini-companion-overview--number-of-files (groups)
-  "Return the number of files and of changes of GROUPS, as a text."
-  (format "%s in %s"
-          (gemini-companion-walk-count groups)
-          (format (ngettext "%d file" "%d files" (length groups)) (length groups))))
-
-(defun gemini-companion-overview--new-files (groups by)
-  "Return a text about the files of GROUPS that were new, or the empty string.
-BY is a predicate of the edits that are undone."
-  (let ((new (cl-loop for (record . changes) in groups
-                      when (and (gemini-companion-changes-file-new record)
-                                (equal (gemini-companion-changes-by record changes by)
-                                       (gemini-companion-changes-file-known record)))
-                      collect record)))
-    (if new
-        (format " and delete the new files (%s)%s"
-                (mapconcat (lambda (record)
-                             (gemini-companion-edit-name
-                              (gemini-companion-changes-file-edit record) 'plain))
-                           new ", ")
-                (gemini-companion-trash-note
-                 (mapcar #'gemini-companion-changes-path new)))
-      "")))
-
 (defun gemini-companion-overview--groups (row)
   "Return the changes left at or below ROW, or signal an error."
   (or (gemini-companion-overview-row-groups row)
       (user-error "No changes left here")))
-
-(defun gemini-companion-overview--agreed-p (verb groups &optional by)
-  "Return non-nil if the user agrees to VERB the changes of GROUPS.
-Ask about several files.  BY is a predicate of the edits that are undone."
-  (or (null (cdr groups))
-      (y-or-n-p (format "%s %s%s? " verb
-                        (gemini-companion-overview--number-of-files groups)
-                        (if by
-                            (gemini-companion-overview--new-files groups by)
-                          "")))))
 
 (defun gemini-companion-overview--file-row (all)
   "Return the row of the file at point, or of its turn if ALL is non-nil."
@@ -600,9 +564,9 @@ SELECTED is the value of `gemini-companion-overview--selected'."
                                        (lambda (n) (memq n olds))))))
     (deactivate-mark)
     (gemini-companion-overview-page-after
-     index row (gemini-companion-walk-decide
-                keep record parts
-                (not (seq-every-p (lambda (part) (memq part changes)) parts))))))
+     index row (gemini-companion-undo-decide
+                (if keep 'keep 'undo) (list (cons record parts))
+                :unit (if (seq-difference parts changes #'eq) 'line 'change)))))
 
 (defun gemini-companion-overview--keep-change ()
   "Keep the change at point, or if it is kept, make it unreviewed again."
@@ -622,28 +586,24 @@ SELECTED is the value of `gemini-companion-overview--selected'."
        (gemini-companion-page-refresh)
        (message "Change is unreviewed again"))
       (_
-       (gemini-companion-decision-with "keep of 1 change"
-         (gemini-companion-step-keep-changes record (list change)))
-       (gemini-companion-overview-page-after index row "Kept 1 change")))))
+       (gemini-companion-overview-page-after
+        index row (gemini-companion-undo-decide 'keep (list (list record change))))))))
 
 (defun gemini-companion-overview--keep-row (row)
   "Keep what is left at or below ROW, if the user agrees."
+  (gemini-companion-overview--decide-row
+   'keep row #'gemini-companion-overview--groups #'ignore))
+
+(defun gemini-companion-overview--decide-row (verb row groups by)
+  "Keep or undo what is left at or below ROW, and go to the next change.
+GROUPS and BY are functions that are called with ROW as it is drawn now; for
+their values and VERB, see `gemini-companion-undo-decide'."
   (gemini-companion-page-refresh)
-  (let* ((row (gemini-companion-overview-page-row-now row))
-         (groups (gemini-companion-overview--groups row))
-         (index (gemini-companion-overview-page-target-number)))
-    (when (gemini-companion-overview--agreed-p "Keep" groups)
-      (let ((left nil))
-        (cl-flet ((count ()
-                    (gemini-companion-walk-count (seq-difference groups left #'eq))))
-          (gemini-companion-decision-with (concat "keep of " (count))
-            (setq left (gemini-companion-slices-do
-                        "Keeping" groups
-                        (pcase-lambda (`(,record . ,changes))
-                          (gemini-companion-step-keep-changes record changes)))))
-          (gemini-companion-overview-page-after
-           index row (concat "Kept " (count)
-                             (gemini-companion-walk-stopped left))))))))
+  (let ((row (gemini-companion-overview-page-row-now row))
+        (index (gemini-companion-overview-page-target-number)))
+    (gemini-companion-overview-page-after
+     index row (gemini-companion-undo-decide verb (funcall groups row)
+                                             :by (funcall by row) :row t))))
 
 (defun gemini-companion-overview-keep-file (&optional turn)
   "Keep what is left of the file at point, or of its TURN with a prefix argument."
@@ -703,26 +663,18 @@ Signal a `user-error' if the change is already undone."
                (eq 'undone (gemini-companion-record-decided-state change)))
       (user-error "This change is already undone"))
     (gemini-companion-overview-page-after
-     index row (gemini-companion-decision-with "undo of 1 change"
-                 (gemini-companion-walk-undo (list (list record change)))))))
+     index row (gemini-companion-undo-decide 'undo (list (list record change))))))
 
 (defun gemini-companion-overview--undo-row (row)
   "Undo what is left at or below ROW, the last file first, if the user agrees."
-  (gemini-companion-page-refresh)
-  (let* ((row (gemini-companion-overview-page-row-now row))
-         (groups (or (gemini-companion-overview-row-groups-to-undo row)
-                     (user-error "No changes left here; %s undoes kept ones"
-                                 (substitute-command-keys
-                                  "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
-         (by (gemini-companion-overview-row-by row))
-         (index (gemini-companion-overview-page-target-number)))
-    (when (gemini-companion-overview--agreed-p "Undo" groups by)
-      (let ((done nil))
-        (gemini-companion-decision-with
-            (concat "undo of " (gemini-companion-walk-count (cdr done)))
-          (setq done (gemini-companion-walk-undo-groups
-                      groups (and (cdr groups) t) by)))
-        (gemini-companion-overview-page-after index row (car done))))))
+  (gemini-companion-overview--decide-row
+   'undo row
+   (lambda (row)
+     (or (gemini-companion-overview-row-groups-to-undo row)
+         (user-error "No changes left here; %s undoes kept ones"
+                     (substitute-command-keys
+                      "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
+   #'gemini-companion-overview-row-by))
 
 (defun gemini-companion-overview-undo-file (&optional turn)
   "Undo what is left of the file at point, or of its TURN with a prefix argument.
@@ -745,162 +697,81 @@ New files are deleted, after asking."
 (defun gemini-companion-overview--undo-group (group)
   "Undo all edits that GROUP, a request, was the answer to, if the user agrees.
 If one of them cannot be undone, none is."
-  (let ((edits (or (seq-remove #'gemini-companion-undo-unwritten
-                               (gemini-companion-request-edits group))
-                   (user-error "Nothing here is left to undo")))
-        (what (gemini-companion-request-change group)))
-    (mapc #'gemini-companion-undo-check edits)
-    (when (y-or-n-p (format "Undo %s? " what))
-      (gemini-companion-overview--undo-together edits what))))
+  (let ((what (gemini-companion-request-change group)))
+    (gemini-companion-overview--undo-all
+     (or (seq-remove #'gemini-companion-undo-unwritten
+                     (gemini-companion-request-edits group))
+         (user-error "Nothing here is left to undo"))
+     :question (lambda (_) (concat "Undo " what))
+     :what what :whole t)))
 
-(defun gemini-companion-overview--undo-together (edits what)
-  "Undo EDITS, which WHAT names, or none of them, and report that."
-  (unwind-protect
-      (condition-case problem
-          (gemini-companion-decision-with-all (concat "undo of " what)
-            (dolist (edit edits)
-              (gemini-companion-undo-edit edit #'ignore)))
-        (error
-         (user-error "%s: %s"
-                     (gemini-companion-overview--undone
-                      (seq-count #'gemini-companion-undo-unwritten edits)
-                      (length edits))
-                     (gemini-companion-text-problem problem))))
-    (gemini-companion-overview--refresh))
-  (message "%s" (gemini-companion-overview--undone (length edits) (length edits))))
+(defun gemini-companion-overview--undo-all (edits &rest arguments)
+  "Undo EDITS as a whole, if the user agrees, and report that.
+For ARGUMENTS, see `gemini-companion-undo-edits'."
+  (let ((said (unwind-protect
+                  (apply #'gemini-companion-undo-edits edits
+                         :ended #'gemini-companion-overview--refresh arguments)
+                ;; After a conflict, the buffer of the file is current.
+                (gemini-companion-overview--refresh))))
+    (when said
+      (message "%s" said))))
 
 (defun gemini-companion-overview--undo-edit (edit)
   "Undo EDIT as a whole, if the user agrees."
-  (let* ((file (gemini-companion-edit-file edit))
-         (new (gemini-companion-edit-new-p edit))
-         (deleted (gemini-companion-edit-deleted-modes edit)))
-    (gemini-companion-undo-check edit)
-    (when (y-or-n-p (format (cond (deleted "%s was deleted; create it again? ")
-                                  (new "%1$s was new; delete it%3$s? ")
-                                  ((gemini-companion-edit-unmarked edit)
-                                   "Undo %s%s%s? ")
-                                  (t "Undo the edit of %s%s%s? "))
-                            (gemini-companion-edit-name edit)
-                            (if (gemini-companion-revert-unsaved file)
-                                " in its unsaved buffer"
-                              ", and save")
-                            (gemini-companion-undo-note (list edit))))
-      ;; Visit the file before undoing, so that an undo in its buffer restores the edit.
-      (unless (or new deleted (gemini-companion-edit-unmarked edit)
-                  ;; Visiting it may ask for a password.
-                  (find-file-name-handler file 'insert-file-contents)
-                  ;; Tramp would block Emacs.
-                  (and (gemini-companion-names-of-copy file)
-                       (null (gemini-companion-names-buffer file))))
-        (gemini-companion-revert-visit file))
-      (let ((done (gemini-companion-decision-with
-                      (concat "undo of " (gemini-companion-edit-name edit 'plain))
-                    (gemini-companion-undo-edit
-                     edit
-                     ;; Its files are written later.
-                     (and (gemini-companion-edit-unmarked edit)
-                          (lambda (_problem) (gemini-companion-overview--refresh)))))))
-        ;; After a conflict, the buffer of the file is current.
-        (gemini-companion-overview--refresh)
-        (when done
-          (message "%s" done))))))
+  (let ((name (gemini-companion-edit-name edit)))
+    (gemini-companion-overview--undo-all
+     (list edit) :visit t
+     :question
+     (lambda (_)
+       (cond ((gemini-companion-edit-deleted-modes edit)
+              (concat name " was deleted; create it again"))
+             ((gemini-companion-edit-new-p edit)
+              (concat name " was new; delete it"
+                      (gemini-companion-undo-note (list edit))))
+             (t (concat "Undo "
+                        (if (gemini-companion-edit-unmarked edit) "" "the edit of ")
+                        name
+                        (if (gemini-companion-revert-unsaved
+                             (gemini-companion-edit-file edit))
+                            " in its unsaved buffer"
+                          ", and save")
+                        (gemini-companion-undo-note (list edit)))))))))
 
 (defun gemini-companion-overview--undo-edits (row)
   "Undo all edits of ROW, a file or a turn, as a whole, if the user agrees."
-  (let* ((edits (or (seq-remove #'gemini-companion-undo-unwritten
-                                (or (gemini-companion-overview-row-edits row)
-                                    (seq-mapcat #'gemini-companion-overview-row-edits
-                                                (gemini-companion-overview-row-rows
-                                                 row))))
-                    (user-error "No edit here to undo")))
+  (let* ((here (or (gemini-companion-overview-row-edits row)
+                   (seq-mapcat #'gemini-companion-overview-row-edits
+                               (gemini-companion-overview-row-rows row))))
+         (written (seq-remove #'gemini-companion-undo-unwritten here))
          ;; The last one first.
-         (all (seq-filter (lambda (edit) (memq edit edits))
-                          (reverse (gemini-companion-edits))))
-         (problems nil)
-         ;; The last edit of a file is undone first, the others may be possible then.
-         (edits (seq-mapcat
-                 (pcase-lambda (`(,_ ,last . ,before))
-                   (condition-case problem
-                       (progn (gemini-companion-undo-check last)
-                              (cons last before))
-                     (user-error
-                      (ignore (push (gemini-companion-text-problem problem) problems)))))
-                 (seq-group-by #'gemini-companion-edit-true-name all)))
-         (new (seq-count #'gemini-companion-edit-new-p edits))
-         (count (length edits)))
-    (if (null (cdr all))
-        (gemini-companion-overview--undo-edit (car all))
-      (unless edits
-        (user-error "%s" (string-join (nreverse problems) "; ")))
-      (when (y-or-n-p
-             (format "Undo %d%s edits here as a whole%s%s%s? " count
-                     (if problems (format " of %d" (length all)) "")
-                     (if (zerop new)
-                         ""
-                       (format (ngettext " (%d deletes a new file)"
-                                         " (%d delete new files)" new)
-                               new))
-                     (gemini-companion-undo-note edits)
-                     (mapconcat (apply-partially #'concat "; ") (nreverse problems) "")))
-        (if (seq-some #'gemini-companion-edit-group edits)
-            (gemini-companion-overview--undo-together edits (format "%d edits" count))
-          (gemini-companion-decision-with (format "undo of %d edits" count)
-            (gemini-companion-overview--undo-all edits count)))))))
-
-(defun gemini-companion-overview--undo-all (edits count)
-  "Undo EDITS, COUNT of them, one after another, and report that.
-The user can stop between two files.  Edits of remote files, or of several ones,
-come last, since they are written later."
-  (let* ((remote (seq-filter (lambda (edit)
-                               (or (gemini-companion-edit-unmarked edit)
-                                   (gemini-companion-names-of-copy
-                                    (gemini-companion-edit-file edit))))
-                             edits))
-         (problems nil)
-         (left (gemini-companion-slices-do
-                "Undoing" (seq-difference edits remote #'eq)
-                (lambda (edit)
-                  (condition-case problem
-                      (gemini-companion-undo-edit edit #'ignore)
-                    (error (push (gemini-companion-text-problem problem) problems)))))))
-    (gemini-companion-overview--undo-remote (and (null left) remote) count
-                                            (nreverse problems)
-                                            (and left (append left remote)))))
-
-(defun gemini-companion-overview--undo-remote (edits count problems left)
-  "Undo EDITS that are written later, the last ones of COUNT, one after another.
-PROBLEMS are the problems of the previous edits, and LEFT are the edits that are
-not undone because the user has stopped.  Report that at the end."
-  (let* ((add (lambda (problem)
-                (setq problems (append problems (ensure-list problem)))))
-         (go-on (lambda (problem)
-                  (funcall add problem)
-                  (gemini-companion-overview--undo-remote edits count problems left)))
-         (ended t))
-    (while (and edits ended)
-      (setq ended (condition-case problem
-                      (gemini-companion-undo-edit (pop edits) go-on)
-                    (error (funcall add (gemini-companion-text-problem problem))))))
-    (when ended
-      (gemini-companion-overview--refresh)
-      (message "%s%s%s"
-               (gemini-companion-overview--undone
-                (- count (length problems) (length left)) count)
-               (mapconcat (apply-partially #'concat "; ") problems "")
-               (if left "; stopped" "")))))
+         (edits (seq-filter (lambda (edit) (memq edit written))
+                            (reverse (gemini-companion-edits))))
+         (new (seq-count #'gemini-companion-edit-new-p edits)))
+    (pcase edits
+      ('nil (user-error "No edit here to undo"))
+      (`(,edit) (gemini-companion-overview--undo-edit edit))
+      (_
+       (gemini-companion-overview--undo-all
+        edits
+        :question
+        (lambda (items)
+          (format "Undo %d%s edits here as a whole%s%s" (length items)
+                  (if (length= items (length edits))
+                      ""
+                    (format " of %d" (length edits)))
+                  (if (= 0 new)
+                      ""
+                    (format (ngettext " (%d deletes a new file)"
+                                      " (%d delete new files)" new)
+                            new))
+                  (gemini-companion-undo-note edits)))
+        :whole (seq-some #'gemini-companion-edit-group edits))))))
 
 (defun gemini-companion-overview--refresh ()
   "Draw the overview again, if it exists."
   (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
     (with-current-buffer buffer
       (gemini-companion-page-refresh))))
-
-(defun gemini-companion-overview--undone (done count)
-  "Return a text that DONE of COUNT edits were undone."
-  (cond ((= 0 done) "Nothing undone")
-        ((= done count) (format (ngettext "Undid %d edit" "Undid %d edits" done)
-                                done))
-        (t (format "Undid %d of %d edits" done count))))
 
 ;;;; Answering
 

@@ -51,6 +51,15 @@ and return the edit."
                                 (overlays-in (point-min) (point-max))))
             #'<))))
 
+(defun gemini-companion-test-undo (record changes)
+  "Undo CHANGES of RECORD in its file, without a check or a question."
+  (gemini-companion-step-decide
+   (gemini-companion-step-of-changes
+    record changes
+    (gemini-companion-changes-not-undone
+     (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks changes) #'eq))
+    t)))
+
 (defun gemini-companion-test-left ()
   "Return the number of changes in the mode line, or nil."
   (pcase (gemini-companion-part-lighter 'changes)

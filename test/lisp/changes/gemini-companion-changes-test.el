@@ -277,7 +277,8 @@ TEXT is what it has proposed.  Visit the file a before."
           (unless visited
             (kill-buffer "a"))
           (should (eql 2 (gemini-companion-test-left)))
-          (gemini-companion-walk-undo
+          (gemini-companion-undo-decide
+           'undo
            (mapcar (lambda (record)
                      (cons record (gemini-companion-changes-update record)))
                    (gemini-companion-changes-files)))
@@ -795,7 +796,8 @@ HOW is `here', `narrowed', `elsewhere' or `killed'.  Return its buffer."
   (let ((record (gemini-companion-changes-here)))
     (cl-flet ((undo-all ()
                 (gemini-companion-decision-with "undo"
-                  (gemini-companion-walk-undo
+                  (gemini-companion-undo-decide
+                   'undo
                    (list (cons record (gemini-companion-changes-update record)))))))
       (pcase how
         ('here (undo-all))
@@ -1090,8 +1092,8 @@ Lines of others that go are in the kill ring."
          (shown (gemini-companion-lines-without changes now))
          (last (car kill-ring)))
     (gemini-companion-changes-test-narrowed
-      (gemini-companion-decision-with "undo"
-        (gemini-companion-undo-in-file record changes)))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-undo-decide 'undo (list (cons record changes)))))
     (should (equal shown (funcall lines)))
     (should-not (seq-remove (lambda (line)
                               (or (not (string-prefix-p "u" line))

@@ -18,7 +18,8 @@
   "Undo all changes of the file a as one decision."
   (gemini-companion-decision-with "undo of a"
     (let ((record (car (gemini-companion-changes-files))))
-      (gemini-companion-walk-undo
+      (gemini-companion-undo-decide
+       'undo
        (list (cons record (gemini-companion-changes-update record)))))))
 
 (defun gemini-companion-decision-test-said (command)

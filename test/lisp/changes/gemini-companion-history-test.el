@@ -70,7 +70,7 @@
                    (save-buffer))
                 ((guard (null changes)))
                 (5 (gemini-companion-step-keep-changes record changes))
-                (6 (gemini-companion-undo-in-file record (list (seq-random-elt changes))))
+                (6 (gemini-companion-test-undo record (list (seq-random-elt changes))))
                 (_ (gemini-companion-changes-part
                     record (seq-random-elt changes)
                     (lambda (n) (= 0 (mod n 2))) (lambda (n) (= 0 (mod n 2))))))))

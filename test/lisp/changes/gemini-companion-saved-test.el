@@ -716,7 +716,7 @@ Before the next restart, call REPAIR, if given, with the name."
                            (change (seq-random-elt changes)))
                  (if (= 0 (random 2))
                      (gemini-companion-step-keep-changes record (list change))
-                   (gemini-companion-undo-in-file record (list change)))))))
+                   (gemini-companion-undo-decide 'undo (list (list record change))))))))
           (let* ((known (lambda ()
                           (let ((record (gemini-companion-changes-of-file
                                          (file-truename "a"))))
@@ -816,8 +816,8 @@ its time, the name of the file, the lines that are marked there, and its text."
          (save-buffer)))
       ((guard (null changes)))
       ('keep (gemini-companion-step-keep-changes record (list (car changes))))
-      ('undo (gemini-companion-undo-in-file record (list (car changes))))
-      ('undo-all (gemini-companion-undo-in-file record changes)))))
+      ('undo (gemini-companion-test-undo record (list (car changes))))
+      ('undo-all (gemini-companion-test-undo record changes)))))
 
 (defun gemini-companion-saved-test-log-step (name)
   "Append a step in the file NAME to the log."

@@ -93,11 +93,12 @@
                (lambda (&rest _) (signal 'file-error '("Read-only file system"))))
               ((symbol-function 'delete-file)
                (lambda (&rest _) (signal 'file-error '("Read-only file system")))))
-      (let ((said (car (gemini-companion-walk-undo-groups
-                        (mapcar (lambda (record)
-                                  (cons record (gemini-companion-changes-update record)))
-                                (gemini-companion-changes-files))
-                        'agreed))))
+      (let ((said (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                    (gemini-companion-undo-decide
+                     'undo
+                     (mapcar (lambda (record)
+                               (cons record (gemini-companion-changes-update record)))
+                             (gemini-companion-changes-files))))))
         (should (string-prefix-p "Undid 1 change in 1 file; " said))
         (should (string-search "new cannot be moved to the trash (Read-only" said))))
     (should (equal "x\n" (gemini-companion-test-file-text "new")))
@@ -134,7 +135,8 @@
                    (lambda (prompt) (push prompt asked) answer)))
           (ignore-error user-error
             (gemini-companion-decision-with "undo"
-              (gemini-companion-walk-undo-groups
+              (gemini-companion-undo-decide
+               'undo
                (mapcar (lambda (record)
                          (cons record (gemini-companion-changes-update record)))
                        (gemini-companion-changes-files)))))
@@ -165,7 +167,7 @@ answer; answer that first; do that? ")
       (let ((record (gemini-companion-changes-here)))
         (funcall (if (= 0 (mod n 2))
                      #'gemini-companion-step-keep-changes
-                   #'gemini-companion-undo-in-file)
+                   #'gemini-companion-test-undo)
                  record (gemini-companion-changes-update record))))
     (let* ((ours (seq-filter (lambda (entry)
                                (eq 'gemini-companion-step-turn (car (cdr-safe entry))))

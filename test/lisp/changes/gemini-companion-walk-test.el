@@ -290,7 +290,7 @@
                      (if (eq when 'question) arrive #'always)))
             (should (string-search
                      (format "Undid 1 change in 1 file; %s has changed meanwhile" late)
-                     (gemini-companion-walk-undo groups))))
+                     (gemini-companion-undo-decide 'undo groups))))
           (should (equal others (gemini-companion-test-file-text late)))
           (should (equal gemini-companion-test-lines
                          (gemini-companion-test-file-text (if (equal late "a") "b" "a"))))
@@ -306,10 +306,10 @@
                    (gemini-companion-test-write "new" "1\n2\nmine\n")
                    t)))
         (should (string-search
-                 "new has changed meanwhile"
+                 "new has changed"
                  (gemini-companion-test-refusal
-                   (gemini-companion-walk-undo
-                    (list (cons record (gemini-companion-changes-update record)))))))))
+                   (gemini-companion-undo-decide
+                    'undo (list (cons record (gemini-companion-changes-update record)))))))))
     (should (equal "1\n2\nmine\n" (gemini-companion-test-file-text "new")))))
 
 (ert-deftest gemini-companion-walk-asks-before-it-undoes-lines-of-the-user-elsewhere ()
@@ -812,9 +812,10 @@
            (own (gemini-companion-test-writes "a" "newer\n" session))
            (record (gemini-companion-changes-with-edit own)))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-walk-undo-groups
+        (gemini-companion-undo-decide
+         'undo
          (list (cons record (gemini-companion-changes-update record)))
-         nil (apply-partially #'eq own))
+         :by (apply-partially #'eq own))
         (should (equal "" (gemini-companion-test-file-text "a")))
         (gemini-companion-undo-edit empties))
       (should (string-search "mine\n" (gemini-companion-test-file-text "a"))))))

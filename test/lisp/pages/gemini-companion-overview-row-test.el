@@ -248,7 +248,8 @@ RANDOM is a function of a limit, the value of which is a number below that."
                     ((and 1 (guard change))
                      (cl-letf (((symbol-function 'y-or-n-p) #'always))
                        (gemini-companion-decision-with "undo"
-                         (gemini-companion-walk-undo
+                         (gemini-companion-undo-decide
+                          'undo
                           (list (list (gemini-companion-overview-row-record file)
                                       change))))))
                     (2 (cl-letf (((symbol-function 'y-or-n-p) #'always))
@@ -308,7 +309,8 @@ RANDOM is a function of a limit, the value of which is a number below that."
         (gemini-companion-decision-undo)
         (check 1 0)
         (gemini-companion-decision-with "undo"
-          (gemini-companion-walk-undo
+          (gemini-companion-undo-decide
+           'undo
            (list (cons record (gemini-companion-changes-file-known record)))))
         (check 0 1)))))
 
