@@ -770,8 +770,23 @@ class World:
             )
             self.saves_in(path)
             await self.called(False, name, False)
+            saved = read(path)
             self.call("git checkout", lambda: git(self.root, "checkout", "-q", "."))
+            now = read(path)
             await self.called(True, name, False)
+            if now != saved:
+                self.must_be_recorded(path, now)
+
+    def must_be_recorded(self, path: bytes, now: bytes | None) -> None:
+        """Check that the last call is known to have given ``path`` its content."""
+        self.peer.catch_up()
+        is_known = not (self.peer.is_silent or getattr(self.peer, "is_mute", False))
+        base = os.path.basename(os.fsdecode(path))
+        is_seen = base == "a.txt" and base not in self.unanswered | self.hidden()
+        last = [edit for edit in self.peer.edits if edit.path == path][-1]
+        is_recorded = last.after == now and not last.is_reported
+        if is_known and is_seen and not is_recorded:
+            self.wrong.append(f"taken, but not recorded: {path!r}")
 
     def saves_in(self, path: bytes) -> None:
         content = (read(path) or b"") + self.line("u")
