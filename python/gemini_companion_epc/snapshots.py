@@ -21,6 +21,7 @@ import stat
 import subprocess
 import threading
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -35,8 +36,8 @@ MOST_LARGE_BYTES = 20 * 1024 * 1024
 MOST_FILES = 2_000
 """Maximum number of files that one snapshot copies, and those of `MOST_BYTES`."""
 MOST_BYTES = 64 * 1024 * 1024
-MOST_INSIDE = 2_000
-"""Maximum number of names in directories that are not looked at."""
+MOST_OTHERS = 2_000
+"""Maximum number of files that are followed though their contents are not kept."""
 LARGEST_STORE = 256 * 1024 * 1024
 """Number of bytes of the copies in a store after which it begins anew."""
 OLDEST_GIT = (2, 32)
@@ -98,6 +99,13 @@ class Unlooked(NamedTuple):
     """The time and size of the file, None without a file or if they do not matter."""
 
 
+class Stamp(NamedTuple):
+    """When a file was written, and its size."""
+
+    time: int
+    size: int
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """What a work tree has at a time."""
@@ -110,10 +118,10 @@ class Snapshot:
     """The names at which it did not look, but for the `ignored` ones."""
     ignored: frozenset[bytes] = frozenset()
     """Files and whole directories, which end with a slash."""
-    inside: frozenset[bytes] | None = frozenset()
-    """Files in directories at which it did not look, None if there are too many."""
-    times: Mapping[str, int] = field(default_factory=dict)
-    """When the files were written that it has looked at for the first time."""
+    others: Mapping[str, int] | None = None
+    """The sizes of files at which it did not look, None if there are too many."""
+    stamps: Mapping[str, "Stamp"] = field(default_factory=dict)
+    """Those of the files that it has looked at for the first time."""
 
     def why_unlooked(self, name: str) -> Reason | None:
         """Return why it has not looked at ``name``, None if it has."""
@@ -459,18 +467,18 @@ class Store:
         unlooked.update(
             (name, self._unlooked(name, "unanswered")) for name in unanswered
         )
-        gone, kept, times = self._sorted_out(shared, unlooked)
-        for option, names in ((_REMOVE, gone), ("--remove", kept)):
+        gone, stamps = self._sorted_out(shared, unlooked)
+        for option, names in ((_REMOVE, gone), ("--remove", stamps)):
             if names:
                 self._update_index(option, map(os.fsencode, names))
         tree = self._last.tree if self._last else ""
-        if gone or kept or not tree:
+        if gone or stamps or not tree:
             # The trees are all in the store, as the user's git may delete its own.
             options = "write-tree", "--missing-ok"
             tree = self._git(*options, sees_user=False).decode().strip()
-        inside = self._inside(listing.ignored, unlooked)
+        others = self._others(listing.ignored, unlooked)
         self._last = Snapshot(
-            tree, self._now(), unlooked, listing.ignored, inside, times
+            tree, self._now(), unlooked, listing.ignored, others, stamps
         )
         return self._last
 
@@ -487,31 +495,40 @@ class Store:
         clock.write_bytes(b"")
         return clock.stat().st_mtime_ns
 
-    def _inside(
+    def _others(
         self, ignored: Collection[bytes], unlooked: Iterable[str]
-    ) -> frozenset[bytes] | None:
-        """Return the files in the directories of both, None if there are too many."""
-        tops = [name for name in ignored if name.endswith(b"/")]
-        tops += [os.fsencode(name) for name in unlooked if name.endswith("/")]
-        root = os.fsencode(self.root)
-        found: set[bytes] = set()
-        for top in tops:
-            for directory, directories, files in os.walk(os.path.join(root, top)):
-                directories[:] = [name for name in directories if name != b".git"]
-                found.update(os.path.join(directory, name) for name in files)
-                if len(found) + len(directories) > MOST_INSIDE:
+    ) -> dict[str, int] | None:
+        """Return the files of both with their sizes, None if there are too many."""
+        names = [*unlooked, *map(os.fsdecode, ignored)]
+        found: dict[str, int] = {}
+        for top in names if len(names) <= MOST_OTHERS else ["/"]:
+            if len(found) > MOST_OTHERS or top == "/":
+                return None
+            if not top.endswith("/"):
+                self._add_other(top, found)
+                continue
+            for directory, directories, files in os.walk(self._path(top)):
+                directories[:] = [name for name in directories if name != ".git"]
+                if len(found) + len(files) + len(directories) > MOST_OTHERS:
                     return None
-        return frozenset(found)
+                for name in files:
+                    path = os.path.join(directory, name)
+                    self._add_other(path[len(self.root) + 1 :], found)
+        return found
+
+    def _add_other(self, name: str, found: dict[str, int]) -> None:
+        with suppress(OSError):
+            found[name] = os.lstat(self._path(name)).st_size
 
     def _sorted_out(
         self, names: Iterable[str], unlooked: dict[str, Unlooked]
-    ) -> tuple[list[str], list[str], dict[str, int]]:
+    ) -> tuple[list[str], dict[str, Stamp]]:
         """Return which of ``names`` are gone, and which have a content to keep.
 
-        The third value has the times of the latter.  Add the others to ``unlooked``.
+        Add the others to ``unlooked``.
         """
         gone: list[str] = []
-        times: dict[str, int] = {}
+        stamps: dict[str, Stamp] = {}
         sizes: dict[str, int] = {}
         large: dict[str, int] = {}
         in_tree: dict[str, bool] = {"": True}
@@ -539,21 +556,21 @@ class Store:
                 stamp = status.st_mtime_ns, status.st_size
                 unlooked[name] = Unlooked(reason, stamp)
             else:
-                times[name] = status.st_mtime_ns
-        self._limit({**sizes, **large}, large, times, unlooked)
-        return gone, list(times), times
+                stamps[name] = Stamp(status.st_mtime_ns, status.st_size)
+        self._limit({**sizes, **large}, large, stamps, unlooked)
+        return gone, stamps
 
     def _limit(
         self,
         sizes: Mapping[str, int],
         large: Collection[str],
-        times: dict[str, int],
+        stamps: dict[str, Stamp],
         unlooked: dict[str, Unlooked],
     ) -> None:
         """Raise SnapshotError if the files of ``sizes`` are too many to be copied.
 
         Those that the last snapshot has not looked at count for themselves: if they are
-        too many, move them from ``times`` to ``unlooked``.
+        too many, move them from ``stamps`` to ``unlooked``.
         """
         last = self._last
         late = {name for name in sizes if last and last.why_unlooked(name)}
@@ -568,7 +585,7 @@ class Store:
         if is_too_much(late):
             copied -= late
             for name in late:
-                del times[name]
+                del stamps[name]
                 unlooked[name] = Unlooked("many")
         self._size += sum(sizes[name] for name in copied)
 
@@ -630,7 +647,7 @@ class Store:
                 by_git += 1
             else:
                 changes.append(each)
-        older = self._moved_here(changes, before, after, bool(gone))
+        older = self._moved_here(changes, before, after, gone)
         left_out = {
             name
             for name, (reason, stamp) in after.unlooked.items()
@@ -651,9 +668,12 @@ class Store:
         """Return what is gone of what ``before`` has not looked at."""
         ignored = map(os.fsdecode, before.ignored - after.ignored)
         names: dict[str, Reason] = dict.fromkeys(ignored, "ignored")
-        inside = (before.inside or frozenset()) - (after.inside or frozenset())
-        for name in map(os.fsdecode, inside):
-            names[os.path.relpath(name, self.root)] = "ignored"
+        if before.others is not None:
+            there = after.others or {}
+            for name in before.others.keys() - there.keys():
+                reason = before.why_unlooked(name)
+                if reason and reason not in ("Emacs", "temporary"):
+                    names[name] = reason
         for name, (reason, stamp) in before.unlooked.items():
             is_file = stamp or reason == "many"
             if reason not in ("Emacs", "temporary") and (
@@ -682,22 +702,28 @@ class Store:
         changes: Iterable[Change],
         before: Snapshot,
         after: Snapshot,
-        some_are_gone: bool,
+        gone: Mapping[str, Reason],
     ) -> set[str]:
         """Return the files of ``changes`` whose contents may be older than ``before``.
 
-        That is if they were written before it, or if a file is gone at which it has not
-        looked; a content that it has, maybe under another name, is known.
+        That is if they were written before it; or if files are ``gone`` at which it has
+        not looked: then each new one may be one of them, and so may a changed one of
+        the same size.  A content that ``before`` has, maybe under another name, is
+        known.
         """
+        others = before.others or {}
+        sizes = {others[name] for name in gone if name in others} - {0}
+
+        def is_suspect(change: Change) -> bool:
+            stamp = after.stamps.get(change.path, Stamp(0, 0))
+            is_older = not before.time < stamp.time <= after.time
+            is_other = stamp.size in sizes if change.before else bool(gone)
+            return is_older or is_other
+
         suspects = {
             each.path: each.after
             for each in changes
-            if each.after
-            and each.after != each.before
-            and (
-                some_are_gone
-                or not before.time < after.times.get(each.path, 0) <= after.time
-            )
+            if each.after and each.after != each.before and is_suspect(each)
         }
         if not suspects:
             return set()

@@ -494,7 +494,7 @@ def test_bare_repository_is_no_part_of_a_project(tree: Tree) -> None:
     # Without HEAD it is a directory with files that are not known.
     (tree.root / "bare.git" / "HEAD").unlink()
     assert tree.found() == {}
-    assert tree.difference.gone == [("bare.git/HEAD", "ignored")]
+    assert tree.difference.gone == [("bare.git/HEAD", "repository")]
 
 
 def test_submodule_is_never_deleted(tree: Tree) -> None:
@@ -557,6 +557,21 @@ def test_text_of_an_excluded_file_is_not_reported_as_its_directory_goes(
     assert tree.difference.gone == [("conf/.env", "excluded")]
     # The excluded file may be there now, so this one is not new.
     assert tree.difference.moved == ["conf"]
+
+
+def test_new_file_may_be_one_that_is_gone(tree: Tree) -> None:
+    tree.put(".gitignore", b"out/\n")
+    tree.put("b", b"1")
+    tree.put("out/a", b"mine")
+    tree.begin()
+    (tree.root / "out" / "a").rename(tree.root / "a")
+    os.utime(tree.root / "a")
+    tree.put("new", b"new")
+    tree.put("b", b"2")
+    # The size of one is that of a file that is gone.
+    assert tree.found() == {"b": (b"1", b"2")}
+    assert tree.difference.moved == ["a", "new"]
+    assert tree.difference.gone == [("out/a", "ignored")]
 
 
 def test_files_that_were_not_looked_at_count_towards_no_limit(
