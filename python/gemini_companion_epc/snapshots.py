@@ -682,8 +682,9 @@ class Store:
             ):
                 names[name] = reason
         for name, (reason, stamp) in after.unlooked.items():
-            # Emacs has said that only as it was deleted.
-            if reason == "excluded" and not stamp and name not in before.unlooked:
+            # Emacs was asked only as it was deleted.
+            is_asked = reason in ("excluded", "unanswered")
+            if is_asked and not stamp and name not in before.unlooked:
                 names[name] = reason
         return {
             name: reason
