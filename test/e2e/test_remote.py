@@ -342,4 +342,5 @@ def test_what_is_written_during_a_prompt_is_undone_after_connecting_again(
     emacs.holds(UNDO, "all edits are undone")
     wait_until_saved(far.project / "a.txt", "one\n")
     emacs.becomes(text_of(far, there), "one\n")
-    emacs.becomes(states, ["undone"])
+    statuses = "(mapcar #'gemini-companion-changes-status (gemini-companion-edits))"
+    emacs.becomes(statuses, ["undone"])
