@@ -66,10 +66,11 @@ seconds.  Takes effect at once."
   (gemini-companion-notify--withdraw session)
   (when-let* ((since (gemini-companion-session-state-since session)))
     (run-at-time (* gemini-companion-notify-lasting-seconds
-                    ;; What was accepted may still be written.
-                    (if (gemini-companion-state-question-p
-                         (car (gemini-companion-requests-certain session)))
-                        6
+                    ;; What was accepted may still be written, or nobody has to be
+                    ;; asked: a title shows a question for two seconds.
+                    (if (seq-some #'gemini-companion-state-question-p
+                                  (gemini-companion-requests session))
+                        4
                       1))
                  nil #'gemini-companion-notify--report-state session since)))
 

@@ -175,7 +175,8 @@ The edits of a turn are in the order of the argument."
 CLIs whose root contains DIRECTORY come first.  PLAIN is a list of keys of rows
 of files that must not be gathered in a row `reviewed'."
   (let* ((edits (gemini-companion-overview-row--edits))
-         (requests (gemini-companion-requests))
+         (requests (seq-filter #'gemini-companion-request-listed-p
+                               (gemini-companion-requests)))
          (sessions (gemini-companion-overview-row--sessions edits requests directory))
          (clis (mapcar (lambda (session)
                          (gemini-companion-overview-row--cli session edits plain))

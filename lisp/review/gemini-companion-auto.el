@@ -83,18 +83,37 @@ Record the deciding rule in EDIT, if there is one.  The edit is reviewed if
     ('never t)
     (_ (gemini-companion-auto-on-p (gemini-companion-edit-session edit)))))
 
+(defun gemini-companion-auto--undecided-p (edit)
+  "Return non-nil if EDIT may be about to be accepted without review."
+  (and (memq edit gemini-companion-auto--new)
+       (or (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
+           (rassq 'never (gemini-companion-rules-all)))))
+
+(cl-defmethod gemini-companion-request-certain-p ((edit gemini-companion-edit))
+  "Return non-nil unless EDIT may be about to be accepted without review."
+  (not (gemini-companion-auto--undecided-p edit)))
+
+(cl-defmethod gemini-companion-request-listed-p ((edit gemini-companion-edit))
+  "Return non-nil unless EDIT may be about to be accepted without review."
+  (not (gemini-companion-auto--undecided-p edit)))
+
 (defun gemini-companion-auto-offer (&optional all)
   "Accept each new edit that needs no review, by a rule or by auto-accept.
-If ALL is non-nil, consider all edits that await an answer."
-  (dolist (edit (if all
-                    (gemini-companion-edits-alone)
-                  ;; Others may arrive while an outcome is sent.
-                  (reverse (prog1 gemini-companion-auto--new
-                             (setq gemini-companion-auto--new nil)))))
-    (when (and (gemini-companion-edit-open-p edit)
-               (null (gemini-companion-edit-view edit))
-               (gemini-companion-auto--wanted-p edit))
-      (gemini-companion-auto--take edit))))
+If ALL is non-nil, consider all edits that await an answer.  Such an edit waits
+for the user only once it has not been accepted."
+  (let* ((undecided (seq-filter #'gemini-companion-auto--undecided-p
+                                gemini-companion-auto--new))
+         ;; Others may arrive while an outcome is sent.
+         (new (prog1 gemini-companion-auto--new
+                (setq gemini-companion-auto--new nil))))
+    (dolist (edit (if all (gemini-companion-edits-alone) (reverse new)))
+      (when (and (gemini-companion-edit-open-p edit)
+                 (null (gemini-companion-edit-view edit))
+                 (gemini-companion-auto--wanted-p edit))
+        (gemini-companion-auto--take edit)))
+    (dolist (edit undecided)
+      (when (gemini-companion-edit-open-p edit)
+        (gemini-companion-request-notify edit 'changed)))))
 
 ;;;; Acceptance
 

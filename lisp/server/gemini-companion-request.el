@@ -78,6 +78,11 @@ One whose end may be unknown, or that has just begun, is not counted, and
 comes last in the command `gemini-companion-review'."
   t)
 
+(cl-defgeneric gemini-companion-request-listed-p (_request)
+  "Return non-nil if a request has a row in the overview, as by default.
+One that may end at once without the user has none: the rows below would jump."
+  t)
+
 (cl-defgeneric gemini-companion-request-show (request)
   "Show and select REQUEST, as the user has asked for it.
 Signal a `user-error' if that is not possible.")

@@ -616,6 +616,11 @@ The title may show that only briefly, as until an accepted edit is written."
   (eq 'waiting (gemini-companion-session-state
                 (gemini-companion-state-question-session question) 'lasting)))
 
+(cl-defmethod gemini-companion-request-listed-p
+  ((question gemini-companion-state-question))
+  "Return non-nil if the CLI of QUESTION has waited for a while."
+  (gemini-companion-request-certain-p question))
+
 (cl-defmethod gemini-companion-request-buffer ((question gemini-companion-state-question))
   "Return the terminal of the CLI of QUESTION, or nil."
   (gemini-companion-session-terminal (gemini-companion-state-question-session question)))

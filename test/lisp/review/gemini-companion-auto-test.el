@@ -25,6 +25,30 @@
       (gemini-companion-test-eventually (gemini-companion-edit-view shown))
       (should (equal (list shown other) (gemini-companion-edits-open))))))
 
+;; "1 to answer" came and went for each edit, and rows jumped.
+(ert-deftest gemini-companion-auto-accepted-edits-never-wait-for-the-user ()
+  (require 'gemini-companion-state)
+  (gemini-companion-test-with-edits '(("a" "old\n") (".b" "old\n"))
+    (gemini-companion-auto-accept session)
+    (let* ((waited nil)
+           (follow (lambda (&rest _)
+                     (push (mapcar #'gemini-companion-edit-name
+                                   (append (gemini-companion-requests-certain)
+                                           (seq-filter #'gemini-companion-request-listed-p
+                                                       (gemini-companion-requests))))
+                           waited)))
+           (gemini-companion-request-functions
+            (append gemini-companion-request-functions (list follow))))
+      (gemini-companion-test-open "a" "new\n" 1 session)
+      (gemini-companion-test-eventually (equal '((1 . automatic)) outcomes))
+      (should waited)
+      (should-not (apply #'append waited))
+      ;; This one is for the user.
+      (setq waited nil)
+      (gemini-companion-test-open ".b" "new\n" 2 session)
+      (should-not (apply #'append waited))
+      (gemini-companion-test-eventually (equal '(".b" ".b") (car waited))))))
+
 (defun gemini-companion-auto-test-reviewed (file session)
   "Propose an edit of FILE by SESSION; return why it is reviewed, or nil."
   (let ((diff (gemini-companion-test-open file "new\n" 1 session)))
