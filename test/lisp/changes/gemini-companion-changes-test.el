@@ -1304,12 +1304,12 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
                                  (gemini-companion-test-refusal
                                    (if whole
                                        (gemini-companion-undo-edit edit)
-                                     (gemini-companion-undo-in-file record known)))))
+                                     (gemini-companion-test-undo record known)))))
           (primitive-undo 1 buffer-undo-list)
           (set-buffer-modified-p nil)
           (if whole
               (gemini-companion-undo-edit edit)
-            (gemini-companion-undo-in-file
+            (gemini-companion-test-undo
              record (gemini-companion-changes-update record)))
           (should (equal (encode-coding-string before 'utf-8-unix)
                          (gemini-companion-text-bytes "a")))
