@@ -179,9 +179,15 @@ Signal a `user-error' if the store was deleted."
 
 (defun gemini-companion-unmarked-left (unmarked)
   "Return those of the files of UNMARKED that are not undone."
-  (seq-difference (gemini-companion-unmarked-files unmarked)
-                  (gemini-companion-unmarked-undone unmarked)
-                  #'eq))
+  (gemini-companion-unmarked--without (gemini-companion-unmarked-files unmarked)
+                                      (gemini-companion-unmarked-undone unmarked)))
+
+(defun gemini-companion-unmarked--without (files others)
+  "Return those of FILES that are not in OTHERS; both may be thousands."
+  (let ((table (make-hash-table :test 'eq)))
+    (dolist (file others)
+      (puthash file t table))
+    (seq-remove (lambda (file) (gethash file table)) files)))
 
 (defun gemini-companion-unmarked-problem (unmarked)
   "Return why the files of UNMARKED cannot be changed now, a verb phrase, or nil."
@@ -238,7 +244,8 @@ of a list of the changed files, and one of problems, texts.  Signal a
               unmarked goes undone
               (pcase-lambda (`(,gone . ,more))
                 (funcall add more)
-                (funcall write (seq-difference saved goes #'eq) gone))))))))))
+                (funcall write (gemini-companion-unmarked--without saved goes)
+                         gone))))))))))
 
 (defun gemini-companion-unmarked--never-undone (unmarked)
   "Return which files of UNMARKED stay as they are when it is undone, texts."
@@ -263,8 +270,8 @@ of a list of the changed files, and one of problems, texts.  Signal a
   "Record that CHANGED, files of UNMARKED, are UNDONE, or restored."
   (setf (gemini-companion-unmarked-busy unmarked) nil
         (gemini-companion-unmarked-undone unmarked)
-        (let ((others (seq-difference (gemini-companion-unmarked-undone unmarked)
-                                      changed #'eq)))
+        (let ((others (gemini-companion-unmarked--without
+                       (gemini-companion-unmarked-undone unmarked) changed)))
           (if undone (append others changed) others))))
 
 (defun gemini-companion-unmarked--path (unmarked file)
@@ -288,13 +295,15 @@ of a list of the changed files, and one of problems, texts.  Signal a
 (defun gemini-companion-unmarked--saved (unmarked files &optional phrase)
   "Return a cons of those of FILES of UNMARKED without unsaved text, and problems.
 These say PHRASE about the others."
-  (let ((unsaved (seq-filter (lambda (file)
-                               ;; A buffer would visit what a link names.
-                               (and (not (eq 'link (gemini-companion-unmarked--kind file)))
-                                    (gemini-companion-revert-unsaved
-                                     (gemini-companion-unmarked--path unmarked file))))
-                             files)))
-    (cons (seq-difference files unsaved #'eq)
+  (let ((unsaved (gemini-companion-names-search-once
+                   (seq-filter
+                    (lambda (file)
+                      ;; A buffer would visit what a link names.
+                      (and (not (eq 'link (gemini-companion-unmarked--kind file)))
+                           (gemini-companion-revert-unsaved
+                            (gemini-companion-unmarked--path unmarked file))))
+                    files))))
+    (cons (gemini-companion-unmarked--without files unsaved)
           (mapcar (lambda (file)
                     (gemini-companion-unmarked--sentence
                      file (or phrase "has unsaved changes")))
@@ -320,7 +329,7 @@ the server has changed, or can change, and problems."
                                          (cons (nth index files) why))
                                        answer)))
                   (funcall done
-                           (cons (seq-difference files (mapcar #'car refused) #'eq)
+                           (cons (gemini-companion-unmarked--without files (mapcar #'car refused))
                                  (mapcar (pcase-lambda (`(,file . ,why))
                                            (gemini-companion-unmarked--sentence file why))
                                          refused)))))))
@@ -353,15 +362,16 @@ For UNDONE, GONE and DONE, see `gemini-companion-unmarked--ask'."
      unmarked files undone gone nil
      (pcase-lambda (`(,written . ,problems))
        (mapc #'gemini-companion-watch-end paths)
-       (dolist (file written)
-         (gemini-companion-revert-now (gemini-companion-unmarked--path unmarked file)))
-       ;; What the user has typed meanwhile stays.
-       (funcall done (cons written
-                           (append problems
-                                   (cdr (gemini-companion-unmarked--saved
-                                         unmarked written
-                                         "has unsaved changes, and has changed on \
-disk")))))))))
+       (gemini-companion-slices-later
+        written
+        (lambda (file)
+          (gemini-companion-revert-now (gemini-companion-unmarked--path unmarked file)))
+        (lambda ()
+          ;; What the user has typed meanwhile stays.
+          (let ((unsaved (gemini-companion-unmarked--saved
+                          unmarked written
+                          "has unsaved changes, and has changed on disk")))
+            (funcall done (cons written (append problems (cdr unsaved)))))))))))
 
 ;;;; Deleting
 

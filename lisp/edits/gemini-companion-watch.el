@@ -274,7 +274,8 @@ For OCCASION, see `gemini-companion-watch-check'."
 
 (defun gemini-companion-watch--of (file)
   "Return the watches of FILE, by any of its names."
-  (let ((true-name (gemini-companion-text-true-name file)))
+  (let ((true-name (and gemini-companion-watch--all
+                        (gemini-companion-text-true-name file))))
     (seq-filter (lambda (watch)
                   (equal true-name (gemini-companion-watch-true-name watch)))
                 gemini-companion-watch--all)))
