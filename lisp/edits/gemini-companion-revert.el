@@ -136,7 +136,30 @@ of FILE; then move point to the first change."
   ;; A hook of the user may signal an error.
   (gemini-companion-log-guarded "Reverting a buffer"
     (when-let* ((buffer (gemini-companion-names-buffer file)))
-      (gemini-companion-revert--buffer buffer keys))))
+      (gemini-companion-revert--buffer buffer keys)))
+  (gemini-companion-log-guarded "Searching another name of a file"
+    (gemini-companion-revert--tell-by-tramp file)))
+
+(defun gemini-companion-revert--tell-by-tramp (file)
+  "Say which buffer visits FILE by a name of Tramp for this host, if any.
+Such a name is /sudo::FILE, for example.  Tramp is not called to revert it."
+  (unless (gemini-companion-names-of-copy file)
+    (let ((end (concat ":" (expand-file-name file))))
+      (dolist (buffer (buffer-list))
+        (when-let* ((name (buffer-local-value 'buffer-file-name buffer))
+                    ((string-suffix-p end name))
+                    ((gemini-companion-revert--this-host-p
+                      (file-remote-p name 'host))))
+          (gemini-companion-idle-announce
+           (format "%s was written, and %s has its earlier text; revert it"
+                   (file-name-nondirectory file)
+                   (buffer-name buffer))))))))
+
+(defun gemini-companion-revert--this-host-p (host)
+  "Return non-nil if HOST, a name or nil, is this one."
+  (and host
+       (member-ignore-case host (list "localhost" "127.0.0.1" "::1" (system-name)
+                                      (car (split-string (system-name) "\\."))))))
 
 (defun gemini-companion-revert--remote ()
   "Revert the buffers of remote files that were written while no host had them.

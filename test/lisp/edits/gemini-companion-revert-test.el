@@ -53,6 +53,25 @@
         (setq buffer-file-name nil)))))
 
 ;; The clock of a file system ticks a few hundred times a second.
+;; It was stale, and nothing said so.
+(ert-deftest gemini-companion-revert-names-a-buffer-with-the-file-by-tramp ()
+  (gemini-companion-revert-test-with "1\n"
+    (pcase-dolist (`(,host . ,said) `((,(concat "root@" (system-name)) . t)
+                                      ("localhost" . t)
+                                      ("far" . nil)))
+      (let ((announced nil))
+        (cl-letf (((symbol-function 'gemini-companion-idle-announce)
+                   (lambda (text) (push text announced))))
+          (with-temp-buffer
+            (rename-buffer "by tramp")
+            (setq buffer-file-name (format "/ssh:%s:%s" host file))
+            (unwind-protect
+                (gemini-companion-revert-now file)
+              (setq buffer-file-name nil))))
+        (should (equal (and said '("a was written, and by tramp has its earlier text; \
+revert it"))
+                       announced))))))
+
 (ert-deftest gemini-companion-revert-follows-a-file-that-is-replaced-in-one-tick ()
   (gemini-companion-revert-test-with "one\n"
     (dolist (text '("two\n" "three\n" "four!\n"))
