@@ -496,29 +496,31 @@ class Store:
         return clock.stat().st_mtime_ns
 
     def _others(
-        self, ignored: Collection[bytes], unlooked: Iterable[str]
+        self, ignored: Collection[bytes], unlooked: Collection[str]
     ) -> dict[str, int] | None:
         """Return the files of both with their sizes, None if there are too many."""
-        names = [*unlooked, *map(os.fsdecode, ignored)]
-        found: dict[str, int] = {}
-        for top in names if len(names) <= MOST_OTHERS else ["/"]:
-            if len(found) > MOST_OTHERS or top == "/":
-                return None
+        last = self._last
+        if last and last.others is None and last.ignored is ignored:
+            # There were too many, and would be again.
+            return None
+        if len(ignored) + len(unlooked) > MOST_OTHERS:
+            return None
+        names: list[str] = []
+        for top in [*unlooked, *map(os.fsdecode, ignored)]:
             if not top.endswith("/"):
-                self._add_other(top, found)
+                names.append(top)
                 continue
             for directory, directories, files in os.walk(self._path(top)):
                 directories[:] = [name for name in directories if name != ".git"]
-                if len(found) + len(files) + len(directories) > MOST_OTHERS:
+                below = directory[len(self.root) + 1 :]
+                names.extend(os.path.join(below, name) for name in files)
+                if len(names) + len(directories) > MOST_OTHERS:
                     return None
-                for name in files:
-                    path = os.path.join(directory, name)
-                    self._add_other(path[len(self.root) + 1 :], found)
+        found: dict[str, int] = {}
+        for name in names:
+            with suppress(OSError):
+                found[name] = os.lstat(self._path(name)).st_size
         return found
-
-    def _add_other(self, name: str, found: dict[str, int]) -> None:
-        with suppress(OSError):
-            found[name] = os.lstat(self._path(name)).st_size
 
     def _sorted_out(
         self, names: Iterable[str], unlooked: dict[str, Unlooked]

@@ -587,6 +587,10 @@ class Timeline:
             except GitError as error:
                 logger.info("not restored: %s", error)
                 raise lost from None
+            finally:
+                if tree.running:
+                    # It would be taken for what they have written.
+                    tree.lose("you have undone or restored files meanwhile")
         return [[index, why] for index, why in enumerate(problems) if why]
 
     # Reports

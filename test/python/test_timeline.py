@@ -505,6 +505,25 @@ async def test_snapshots_are_deleted_when_other_files_are_excluded(
     assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
 
 
+async def test_files_that_are_restored_while_a_call_runs_are_not_of_the_call(
+    scene: Scene,
+) -> None:
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    *_, before, after = scene.emacs.wrote[-1]["rows"][0]
+    await scene.begin("ls")
+    facts = {"root": str(scene.root), "modes": 0o755, "checks": False}
+    file = ["a", after, 0o100644, before, 0o100644]
+    facts.update(gone=[], backups="", tree=scene.emacs.wrote[-1]["snapshots"][0])
+    assert await scene.timeline.restore(facts, json.dumps([file])) == []
+    assert (scene.root / "a").read_text() == "1"
+    await scene.end("ls")
+    assert scene.emacs.last == ("ls", {})
+    problem = "you have undone or restored files meanwhile"
+    assert scene.emacs.wrote[-1]["problem"] == problem
+
+
 async def test_missing_git_is_reported(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
