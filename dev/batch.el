@@ -19,19 +19,15 @@
 
 ;;; Code:
 
+(require 'ert)
 (require 'package)
 (require 'seq)
 (require 'subr-x)
 
 (declare-function checkdoc-current-buffer "checkdoc")
-(declare-function ert-run-test "ert")
-(declare-function ert-run-tests-batch-and-exit "ert")
-(declare-function ert-select-tests "ert")
-(declare-function ert-test-boundp "ert")
-(declare-function ert-test-name "ert")
-(declare-function ert-test-passed-p "ert")
 (declare-function gemini-companion-part-feature "gemini-companion-part")
 (declare-function gemini-companion-part-files "gemini-companion-part")
+(declare-function gemini-companion-part-start "gemini-companion-part")
 (declare-function package-lint-buffer "ext:package-lint")
 (declare-function relint-buffer "ext:relint")
 (declare-function relint-diag-beg-pos "ext:relint")
@@ -255,10 +251,28 @@ Tests with the tag in GC_WITHOUT are left out, and their number is printed."
                  (length (ert-select-tests left-out t)) tag)
         `(not ,left-out)))))
 
+(defvar gemini-companion-invariants-broken)
+(declare-function gemini-companion-invariants-check "gemini-companion-invariants")
+
+(defun batch--invariants (run test &rest args)
+  "Call RUN with TEST and ARGS; the test fails if an invariant was broken in it."
+  ;; The last test may have turned the mode off.
+  (gemini-companion-part-start 'invariants)
+  (prog1 (apply run test args)
+    (when-let* ((broken (gemini-companion-invariants-check))
+                ((ert-test-passed-p (ert-test-most-recent-result test))))
+      (setf (ert-test-most-recent-result test)
+            (make-ert-test-failed :condition (list 'ert-test-failed broken)
+                                  :backtrace nil :infos nil)))))
+
+(defun batch--check-invariants ()
+  "Check in each test what must always be so, where the package has the file."
+  (when (require 'gemini-companion-invariants nil t)
+    (advice-add 'ert-run-test :around #'batch--invariants)))
+
 (defun batch-test ()
   "Load files, run what they test, print the result and exit.
 Names after those of the files limit that to these tests."
-  (require 'ert)
   ;; Emacs 30 visits the file of a failed test, which would make others fail.
   (when (fboundp 'ert-test-location)
     (advice-add 'ert-test-location :around #'batch--visit-no-more))
@@ -267,6 +281,7 @@ Names after those of the files limit that to these tests."
       (if (string-suffix-p ".el" name)
           (load (expand-file-name name) nil t)
         (push (intern name) names)))
+    (batch--check-invariants)
     (ert-run-tests-batch-and-exit (if names
                                       (cons 'member names)
                                     (batch--tests)))))
@@ -352,7 +367,6 @@ reach many in little time."
 
 (defun batch-trace ()
   "Run all that files test, and write the list of what is quick."
-  (require 'ert)
   (dolist (file (batch--files))
     (load (expand-file-name file) nil t))
   (batch--set-functions)
@@ -367,7 +381,6 @@ reach many in little time."
 
 (defun batch-quick ()
   "Load files, and run what they have of the list of what is quick."
-  (require 'ert)
   (dolist (file (batch--files))
     (load (expand-file-name file) nil t))
   (let* ((names (with-temp-buffer
@@ -379,6 +392,7 @@ reach many in little time."
     (when gone
       (message "NOTE %d tests in test/quick are gone; dev/test trace renews it"
                (length gone)))
+    (batch--check-invariants)
     (ert-run-tests-batch-and-exit
      `(satisfies ,(lambda (test)
                     (member (symbol-name (ert-test-name test)) names))))))

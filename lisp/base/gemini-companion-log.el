@@ -29,8 +29,9 @@
 
 (defun gemini-companion-log-record (direction method &optional args)
   "Record that METHOD was called with ARGS.
-DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
-for an error here.  METHOD is a symbol, or a string after an error."
+DIRECTION is `sent' or `received', as seen from Emacs; `failed' for an error
+here; or `noted' for what only developers want to know.  METHOD is a
+symbol, or a string after an error."
   (ring-insert gemini-companion-log--events
                (list (current-time) direction method
                      (mapcar #'gemini-companion-log--shortened
@@ -87,7 +88,7 @@ A string in a list is truncated as well, to 300 characters and its length:
                    (reverse (ring-elements gemini-companion-log--events)))
       (insert (format-time-string "%H:%M:%S.%3N" time)
               (alist-get direction '((sent . " -> ") (received . " <- ")
-                                     (failed . " !! ")))
+                                     (failed . " !! ") (noted . " .. ")))
               (format "%s" method)
               (mapconcat (lambda (arg) (format " %S" arg)) args "")
               "\n"))

@@ -27,14 +27,14 @@ The files of an add-on that is not installed are missing.")
 (defvar gemini-companion-part--list
   '(install extension state session roots watch revert edit proposal notify auto
     arrival changes marks context review row cli walk decision commit comment
-    overview status saved exit slices)
+    overview status saved exit slices invariants)
   "The components of the core in starting order; they stop in reverse order.
 The file of a component has the methods that it needs of
 `gemini-companion-part-start', `-hooks', `-ready', `-lighter', `-findings' and
 `-stop'.  `gemini-companion-parts' includes the components of add-ons.")
 
 (defconst gemini-companion-part--used-later
-  '(walk decision commit comment overview status)
+  '(walk decision commit comment overview status invariants)
   "The components of the core whose files are loaded on first use.
 The files of other components are loaded when the mode is turned on.  A file
 in this list whose component must start calls `gemini-companion-part-loaded'

@@ -775,6 +775,11 @@ and none that it has removed."
                            (gemini-companion-changes-file-known record))
                #'eq))))
 
+(defun gemini-companion-changes-hunks (record)
+  "Return the hunks of all writes of RECORD."
+  (seq-mapcat #'gemini-companion-changes--write-hunks
+              (gemini-companion-changes-file-writes record)))
+
 (defun gemini-companion-changes-share (change predicate)
   "Return `all' if all edits that wrote CHANGE satisfy PREDICATE.
 Return `some' if some of them do, or else nil."

@@ -776,6 +776,15 @@ Return the hunks whose flag has changed."
 
 ;;;; Texts
 
+(defun gemini-companion-record-hunks (lines)
+  "Return the hunks of edits that the marks of the record LINES name, each once."
+  (let ((set (make-hash-table :test 'eq)))
+    (seq-doseq (line lines)
+      (pcase-dolist (`(,hunk . ,_) (gemini-companion-record--marks line))
+        (when (gemini-companion-record-hunk-edit hunk)
+          (puthash hunk t set))))
+    (hash-table-keys set)))
+
 (defun gemini-companion-record-text (lines &optional reviewed)
   "Return the text of the record LINES, a vector of lines.
 If REVIEWED is non-nil, return the text without unreviewed changes."

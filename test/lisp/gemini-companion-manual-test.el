@@ -1015,7 +1015,9 @@ They are named for the user."
         (when (cdr streams)
           (push (cons file streams) several))))
     (should (equal
-             '(;; What waits, and what was written.
+             '(;; It checks each event.
+               ("gemini-companion-invariants" "edit-file" "changes")
+               ;; What waits, and what was written.
                ("gemini-companion-overview" "request" "changes")
                ;; It restores a record before a write, and saves it after that.
                ("gemini-companion-saved" "edit-file" "changes"))

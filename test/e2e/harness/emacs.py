@@ -121,6 +121,12 @@ The term of Emacs 28 to 30 may lose what follows one."
   (error (setq e2e-problem (error-message-string problem))))
 """
 
+MODE = "(require 'gemini-companion-invariants) (gemini-companion-mode 1)"
+
+INVARIANTS = """
+(and (featurep 'gemini-companion-invariants) (gemini-companion-invariants-check))
+"""
+
 RESET = """
 (let ((ignore-window-parameters t) (kill-buffer-query-functions nil))
   (mapc #'gemini-companion-edit-reject (gemini-companion-edits-open))
@@ -246,7 +252,7 @@ class Emacs(Screen):
                 socket=lisp(self._socket),
                 extra=extra,
                 files=" ".join(map(lisp, files)),
-                mode="(gemini-companion-mode 1)" if mode else "",
+                mode=MODE if mode else "",
             ),
             encoding="utf-8",
         )
@@ -413,11 +419,18 @@ class Emacs(Screen):
         self.holds("(gemini-companion-server-ready-p)", "the server is ready")
 
     def reset(self) -> None:
+        self.check()
         self.act(RESET)
         self.holds("(null (gemini-companion-edits-open))", "no review is left")
 
+    def check(self) -> None:
+        """Assert that what must always be so was so."""
+        broken = self.eval(INVARIANTS)
+        assert broken == "nil", broken
+
     def quit(self) -> None:
         if self.terminal.is_open():
+            self.check()
             self._ask("(kill-emacs)")
         self.wait_until_exited()
 

@@ -1,0 +1,301 @@
+;;; gemini-companion-invariants.el --- Check what must always be so  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; An aid for developers, which nothing loads by itself: (require
+;; 'gemini-companion-invariants) turns it on, as all tests do.  After each write, step
+;; and look it checks that
+;;
+;; - the known text of a record is the text that was written last;
+;; - each hunk that a line or a decision names is one of the record;
+;; - the marks in a buffer are the changes of the last look, and no others;
+;; - the numbers of a row in the overview are those of the diff below it;
+;; - what Emacs has overwritten or deleted is kept: a step can restore it, or it was an
+;;   edit's.
+;;
+;; That each slot of an edit is set in one file is a test of the source.
+;;
+;; What is not so is in `gemini-companion-invariants-broken', and in the buffer of
+;; M-x gemini-companion-events-buffer, after the events that have led to it.  Neither
+;; has a text of a file.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-content)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
+(require 'gemini-companion-log)
+(require 'gemini-companion-marks)
+(require 'gemini-companion-names)
+(require 'gemini-companion-overview-page)
+(require 'gemini-companion-overview-row)
+(require 'gemini-companion-part)
+(require 'gemini-companion-record)
+(require 'gemini-companion-step)
+(require 'gemini-companion-text)
+(require 'gemini-companion-trash)
+(require 'gemini-companion-unmarked)
+(require 'gemini-companion-watch)
+
+;;;; State
+
+(defvar gemini-companion-invariants-broken nil
+  "Sentences about what was not as it must be, the last one first.")
+
+(defvar gemini-companion-invariants--before nil
+  "What the file that Emacs writes had before: its true name and bytes, or nil.")
+
+(defvar gemini-companion-invariants--written nil
+  "What Emacs has overwritten or deleted, and nothing yet keeps.
+The value is an alist from true names of files to bytes.")
+
+(defvar gemini-companion-invariants--stored nil
+  "True names of files that the server writes, which has their contents.")
+
+(defun gemini-companion-invariants--broken (format &rest args)
+  "Record what is not so, a sentence, by FORMAT and ARGS."
+  (let ((sentence (apply #'format format args)))
+    (unless (member sentence gemini-companion-invariants-broken)
+      (push sentence gemini-companion-invariants-broken)
+      (gemini-companion-log-record 'failed 'invariants (list sentence)))))
+
+;;;; Records
+
+(defun gemini-companion-invariants--wrote (edit event)
+  "Check what is known after an EVENT of the file of EDIT."
+  (gemini-companion-log-record
+   'noted event (list (gemini-companion-edit-true-name edit)
+                      (gemini-companion-edit-status edit)))
+  (when-let* (((eq event 'written))
+              (record (gemini-companion-changes-with-edit edit))
+              ((eq edit (gemini-companion-changes-file-edit record)))
+              ;; What the user has undone is not known any more.
+              ((seq-every-p (lambda (hunk)
+                              (not (gemini-companion-record-hunk-undone hunk)))
+                            (gemini-companion-changes-hunks record)))
+              (known (gemini-companion-record-text
+                      (gemini-companion-changes-file-lines record))))
+    (unless (or (equal known (gemini-companion-lines-split
+                              (gemini-companion-edit-after edit)))
+                ;; A formatter has changed what was accepted.
+                (when-let* ((now (gemini-companion-edit-texts-now edit)))
+                  (equal known (gemini-companion-changes-lines-of-content now))))
+      (gemini-companion-invariants--broken
+       "The known text of %s is not what was written"
+       (gemini-companion-changes-file-name record)))))
+
+(defun gemini-companion-invariants--hunks (record hunks who)
+  "Check that HUNKS, which WHO names, a text, are hunks of RECORD."
+  (when (seq-difference hunks (gemini-companion-changes-hunks record) #'eq)
+    (gemini-companion-invariants--broken "%s of %s names a hunk of no write" who
+                                         (gemini-companion-changes-file-name record))))
+
+(defun gemini-companion-invariants--looked (record buffer)
+  "Check the changes of RECORD, and their marks in BUFFER, which visits its file."
+  (when record
+    (let ((changes (gemini-companion-changes-file-known record)))
+      (gemini-companion-log-record
+       'noted 'look (list (gemini-companion-changes-file-name record)
+                          (length changes)))
+      (gemini-companion-invariants--hunks
+       record
+       (gemini-companion-record-hunks (gemini-companion-changes-file-lines record))
+       "A line")
+      (when buffer
+        (gemini-companion-invariants--marks buffer changes)))))
+
+(defun gemini-companion-invariants--marks (buffer changes)
+  "Check that the marks in BUFFER are those of CHANGES, and no others."
+  (with-current-buffer buffer
+    (let ((marks (seq-filter (lambda (overlay)
+                               (overlay-get overlay 'gemini-companion-change))
+                             (save-restriction
+                               (widen)
+                               (overlays-in (point-min) (point-max))))))
+      (unless (and (equal changes
+                          (mapcar (lambda (mark)
+                                    (overlay-get mark 'gemini-companion-change))
+                                  gemini-companion-marks-here))
+                   (= (length marks) (length gemini-companion-marks-here))
+                   (seq-every-p (lambda (mark)
+                                  (memq mark gemini-companion-marks-here))
+                                marks))
+        (gemini-companion-invariants--broken
+         "The marks in %s are not the changes of the last look" (buffer-name))))))
+
+;;;; What Emacs writes
+
+(defun gemini-companion-invariants--writing (file when)
+  "Note what FILE has as Emacs writes it; WHEN is `before' or `after' that."
+  (let ((name (gemini-companion-text-true-name file))
+        (bytes (and (gemini-companion-edit-texts-keepable-p file)
+                    (ignore-error file-error
+                      (gemini-companion-text-bytes file)))))
+    (if (eq when 'before)
+        (setq gemini-companion-invariants--before (cons name bytes))
+      (gemini-companion-log-record 'noted (if bytes 'wrote 'deleted) (list name))
+      (pcase gemini-companion-invariants--before
+        ;; What was written before is there again.
+        ((guard (member (cons name bytes) gemini-companion-invariants--written))
+         (gemini-companion-invariants--keep name (apply-partially #'equal bytes)))
+        ((and `(,(pred (equal name)) . ,(and before (pred stringp)))
+              (guard (not (member before (list "" bytes))))
+              (guard (not (or (member name gemini-companion-invariants--stored)
+                              (gemini-companion-invariants--undoable-p file)
+                              (gemini-companion-invariants--of-edit-p name before)))))
+         (push (cons name before) gemini-companion-invariants--written)))
+      (setq gemini-companion-invariants--before nil))))
+
+(defun gemini-companion-invariants--undoable-p (file)
+  "Return non-nil if the undo of the buffer that visits FILE has what it had."
+  (when-let* ((buffer (gemini-companion-names-buffer file)))
+    (consp (buffer-local-value 'buffer-undo-list buffer))))
+
+(defun gemini-companion-invariants--keep (file keeps-p)
+  "Note that what was overwritten in FILE, a true name, is kept.
+KEEPS-P is a predicate on its bytes."
+  (setq gemini-companion-invariants--written
+        (seq-remove (pcase-lambda (`(,name . ,bytes))
+                      (and (equal name file)
+                           (funcall keeps-p bytes)))
+                    gemini-companion-invariants--written)))
+
+(defun gemini-companion-invariants--changes (unmarked files &rest _)
+  "Note that the server has the contents of FILES of UNMARKED, which it writes."
+  (setq gemini-companion-invariants--stored
+        (mapcar (lambda (file)
+                  (gemini-companion-text-true-name
+                   (gemini-companion-names-below
+                    (gemini-companion-unmarked-root unmarked)
+                    (gemini-companion-unmarked-file-name file))))
+                files)))
+
+(defun gemini-companion-invariants--deleted (file &rest _)
+  "Note that FILE was moved to the trash, or that the user was told that it is not."
+  (gemini-companion-invariants--keep (gemini-companion-text-true-name file) #'identity))
+
+(defun gemini-companion-invariants--of-edit-p (file bytes)
+  "Return non-nil if an edit of FILE, a true name, has the text BYTES."
+  (let ((text (gemini-companion-text-normalized
+               (decode-coding-string bytes 'utf-8-unix))))
+    (seq-some (lambda (edit)
+                (and (equal file (gemini-companion-edit-true-name edit))
+                     (seq-some (lambda (other)
+                                 (and other
+                                      (equal text (gemini-companion-text-normalized
+                                                   other))))
+                               (list (gemini-companion-edit-proposed edit)
+                                     (gemini-companion-edit-after edit)
+                                     (and (gemini-companion-edit-known-p edit)
+                                          (not (gemini-companion-edit-new-p edit))
+                                          (gemini-companion-content-text
+                                           (gemini-companion-edit-content edit)))))))
+              (gemini-companion-edits))))
+
+(defun gemini-companion-invariants--did (step)
+  "Check STEP, which takes back the step that was done just now; return STEP."
+  (let ((file (gemini-companion-step-file step))
+        (record (gemini-companion-step-record step)))
+    (gemini-companion-log-record
+     'noted 'step (list file (gemini-companion-step-kind step)
+                        (gemini-companion-step-on step)))
+    (when record
+      (gemini-companion-invariants--hunks record (gemini-companion-step-hunks step)
+                                          "A decision"))
+    (when (or (stringp (gemini-companion-step-after step))
+              (gemini-companion-step-texts step))
+      (gemini-companion-invariants--keep (gemini-companion-text-true-name file)
+                                         #'identity)))
+  step)
+
+;;;; The overview
+
+(defun gemini-companion-invariants--page ()
+  "Check the numbers of lines in the current buffer if it is the overview."
+  (when (derived-mode-p 'gemini-companion-overview-mode)
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (let ((row (and (gemini-companion-overview-page-on-heading-p)
+                        (gemini-companion-overview-page-row)))
+              (heading (buffer-substring-no-properties (line-beginning-position)
+                                                       (line-end-position))))
+          (forward-line)
+          (when (and row (eq 'file (gemini-companion-overview-row-kind row)))
+            (gemini-companion-invariants--row row heading)))))))
+
+(defun gemini-companion-invariants--row (row heading)
+  "Check the numbers of lines of ROW in its HEADING, a text; its diff is at point.
+Do not check those of a diff with folded changes."
+  (let ((added 0)
+        (removed 0)
+        (all t))
+    (while (not (or (eobp) (gemini-companion-overview-page-on-heading-p)))
+      ;; Remarks and comments have no number.
+      (when (and (get-text-property (point) 'gemini-companion-hunk)
+                 (plist-member (text-properties-at (point)) 'gemini-companion-line)
+                 (not (memq 'gemini-companion-comment-block
+                            (flatten-tree (get-text-property (point) 'face)))))
+        (if (get-text-property (point) 'gemini-companion-old)
+            (setq removed (1+ removed))
+          (setq added (1+ added))))
+      (pcase (get-text-property (point) 'gemini-companion-fold)
+        (`(,_ more . ,_) (setq all nil)))
+      (forward-line))
+    (let ((amount (gemini-companion-hunk-amount added removed)))
+      (when (and all
+                 (< 0 (+ added removed))
+                 (string-match-p "[+-][0-9]" heading)
+                 (not (string-search amount heading)))
+        (gemini-companion-invariants--broken
+         "The row of %s does not count the lines of its diff, %s: %s"
+         (gemini-companion-overview-row-path row) amount heading)))))
+
+;;;; Checks
+
+(defun gemini-companion-invariants-check ()
+  "Return sentences about what was not so since the last call, or nil.
+Call this when nothing is being written."
+  (pcase-dolist (`(,name . ,_) gemini-companion-invariants--written)
+    (gemini-companion-invariants--broken
+     "What Emacs has overwritten or deleted in %s is not kept" name))
+  (prog1 (nreverse gemini-companion-invariants-broken)
+    (setq gemini-companion-invariants-broken nil
+          gemini-companion-invariants--written nil)))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'invariants)))
+  "Check after each write, step, look and command."
+  '((gemini-companion-edit-file-functions gemini-companion-invariants--wrote 90)
+    (gemini-companion-changes-functions gemini-companion-invariants--looked 90)
+    (gemini-companion-watch-writing-functions gemini-companion-invariants--writing -90)
+    (post-command-hook gemini-companion-invariants--page)))
+
+(cl-defmethod gemini-companion-part-start ((_part (eql 'invariants)))
+  "Check what takes back each step."
+  (advice-add 'gemini-companion-step-do :filter-return #'gemini-companion-invariants--did)
+  (advice-add 'gemini-companion-unmarked-change :before
+              #'gemini-companion-invariants--changes)
+  (advice-add 'gemini-companion-trash-delete :after
+              #'gemini-companion-invariants--deleted))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'invariants)))
+  "Check no longer."
+  (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--did)
+  (advice-remove 'gemini-companion-unmarked-change
+                 #'gemini-companion-invariants--changes)
+  (advice-remove 'gemini-companion-trash-delete #'gemini-companion-invariants--deleted))
+
+(gemini-companion-part-loaded 'invariants)
+
+(provide 'gemini-companion-invariants)
+;;; gemini-companion-invariants.el ends here

@@ -1,0 +1,92 @@
+;;; gemini-companion-invariants-test.el --- Tests of what must always be so  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Each test puts in a fault by hand.  A slot of an edit that another file sets is found by
+;; `gemini-companion-slots-are-set-in-one-file'.
+
+;;; Code:
+
+(require 'gemini-companion-changes-test-helper)
+(require 'gemini-companion-invariants)
+(require 'gemini-companion-overview-test-helper)
+
+(defmacro gemini-companion-invariants-test-finds (regexp files &rest body)
+  "Run BODY, with a fault, in a directory with FILES, where changes are marked.
+Assert that REGEXP matches what is not so, and that nothing else is not so."
+  (declare (indent 2) (debug t))
+  `(let ((gemini-companion-invariants-broken nil)
+         (gemini-companion-invariants--written nil))
+     (gemini-companion-overview-test-with ,files
+       ,@body
+       (let ((broken (gemini-companion-invariants-check)))
+         (should broken)
+         (dolist (sentence broken)
+           (should (string-match-p ,regexp sentence)))))))
+
+(ert-deftest gemini-companion-invariants-find-a-mark-that-is-left-behind ()
+  (gemini-companion-invariants-test-finds "marks in a are not the changes"
+      '(("a" "1\n2\n3\n"))
+    (find-file "a")
+    (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+    (should-not (gemini-companion-invariants-check))
+    (overlay-put (make-overlay 1 2) 'gemini-companion-change t)
+    (gemini-companion-test-writes "a" "1\nB\nC\n" session)))
+
+(ert-deftest gemini-companion-invariants-find-a-hunk-in-no-record ()
+  (gemini-companion-invariants-test-finds "A line of .* names a hunk of no write"
+      '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+    (should-not (gemini-companion-invariants-check))
+    (setf (gemini-companion-changes-file-writes (car (gemini-companion-changes-files)))
+          nil)
+    (gemini-companion-test-writes "a" "1\nB\nC\n" session)))
+
+(ert-deftest gemini-companion-invariants-find-a-count-that-differs ()
+  (gemini-companion-invariants-test-finds "does not count the lines of its diff"
+      '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+    (gemini-companion-turn-page)
+    (run-hooks 'post-command-hook)
+    (should-not (gemini-companion-invariants-check))
+    (goto-char (point-min))
+    (let ((inhibit-read-only t))
+      (should (re-search-forward "\\+1 .1  a"))
+      (replace-match "+2 -1  a" t t nil))
+    (run-hooks 'post-command-hook)))
+
+(ert-deftest gemini-companion-invariants-find-a-deletion-without-its-bytes ()
+  (gemini-companion-invariants-test-finds "overwritten or deleted in .*/a is not kept"
+      '(("a" "1\n2\n3\n"))
+    (let ((file (expand-file-name "a")))
+      (gemini-companion-watch-writing file
+        (delete-file file)))))
+
+(ert-deftest gemini-companion-invariants-find-a-known-text-that-was-not-written ()
+  (gemini-companion-invariants-test-finds "known text of .* is not what was written"
+      '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+    (should-not (gemini-companion-invariants-check))
+    (let ((record (car (gemini-companion-changes-files))))
+      (setf (gemini-companion-changes-file-lines record)
+            (vconcat (gemini-companion-changes-file-lines record) ["4\n"]))
+      (run-hook-with-args 'gemini-companion-edit-file-functions
+                          (gemini-companion-changes-file-edit record) 'written))))
+
+(ert-deftest gemini-companion-invariants-are-in-the-log-without-a-text ()
+  (gemini-companion-invariants-test-finds "a are not the changes"
+      '(("a" "1\n2\n3\n"))
+    (find-file "a")
+    (overlay-put (make-overlay 1 2) 'gemini-companion-change t)
+    (gemini-companion-test-writes "a" "1\nsecret\n3\n" session)
+    (gemini-companion-events-buffer)
+    (with-current-buffer "*gemini-companion events*"
+      (dolist (event '(" .. written " " .. look " " !! invariants "))
+        (should (string-search event (buffer-string))))
+      (should-not (string-search "secret" (buffer-string)))
+      (kill-buffer))))
+
+(provide 'gemini-companion-invariants-test)
+;;; gemini-companion-invariants-test.el ends here
