@@ -416,10 +416,9 @@ class Store:
         """Return what says that the file ``name`` is never part of a project."""
         if self._temporary and name.startswith(self._temporary):
             return self._temporary, Unlooked("temporary")
-        directory, base = os.path.split(name)
-        saved = _saved_in(base)
-        is_backup = saved and os.path.lexists(self._path(directory, saved))
-        if is_backup or _EMACS.fullmatch(base):
+        saved = _backed_up(name)
+        is_backup = saved and os.path.lexists(self._path(saved))
+        if is_backup or _EMACS.fullmatch(os.path.basename(name)):
             return name, Unlooked("Emacs")
         return None
 
@@ -649,6 +648,13 @@ class Store:
                 by_git += 1
             else:
                 changes.append(each)
+        # Emacs has made a backup file, and then its file went.
+        deleted = {each.path for each in changes if not each.after} | gone.keys()
+        changes = [
+            each
+            for each in changes
+            if each.before or _backed_up(each.path) not in deleted
+        ]
         older = self._moved_here(changes, before, after, gone)
         left_out = {
             name
@@ -908,7 +914,7 @@ def _blob(name: str) -> str:
     return name if name.strip("0") else ""
 
 
-def _saved_in(name: str) -> str:
+def _backed_up(name: str) -> str:
     """Return the name of the file whose backup file would have ``name``, or ""."""
     stem = name.removesuffix("~")
     if stem == name:

@@ -461,6 +461,10 @@ def test_files_that_emacs_makes_are_no_part_of_a_project(tree: Tree) -> None:
     for name in ("#a#", "a~", "a.~1~", "a.~x~", "b~", "#b", "b##", "sub/#c#"):
         tree.put(name, b"2")
     assert sorted(tree.found()) == ["#b", "a.~x~", "b##", "b~"]
+    tree.put("b.~2~", b"2")
+    (tree.root / "b#").rename(tree.root / "c")
+    tree.put("b#~", b"2")
+    assert sorted(tree.found()) == ["b#", "b.~2~", "c"]
     # Their end is no secret of a command.
     (tree.root / "#a#").unlink()
     tree.put("new", b"3")

@@ -834,8 +834,11 @@ class World:
     def undone(self, edit: Edit) -> bool:
         if read(edit.path) != edit.after:
             return False
-        with suppress(OSError):
+        try:
             put(edit.path, edit.before)
+        except OSError:
+            # Such as a file in the place of its directory, which is undone later.
+            return False
         self.log.append(f"undo {edit.path!r}")
         return True
 
