@@ -128,7 +128,27 @@ GO = """
              ((gemini-companion-record-decided-p change)
               (symbol-name (gemini-companion-record-decided-state change)))
              (t "left"))
-       (vconcat (gemini-companion-overview-page--seen))))))
+       (let ((mark (gemini-companion-overview-page-mark))
+             (bounds (gemini-companion-page-section
+                      (list 'body (gemini-companion-overview-row-key
+                                   (gemini-companion-overview-page-row)))))
+             (shown nil))
+         (when mark
+           (save-excursion
+             (goto-char (car bounds))
+             (while (< (point) (cdr bounds))
+               (let ((prefix (get-text-property (point) 'line-prefix)))
+                 ;; A line of a hunk without a prefix is one of a comment.
+                 (when (and (equal mark (gemini-companion-overview-page-mark))
+                            (or prefix
+                                (null (get-text-property
+                                       (point) 'gemini-companion-hunk))))
+                   (push (concat (substring (or prefix " ") -1)
+                                 (buffer-substring-no-properties
+                                  (point) (line-end-position)))
+                         shown)))
+               (forward-line))))
+         (vconcat (nreverse shown)))))))
 """
 # What a question in the minibuffer asks, or nil.
 ASKED = """
