@@ -277,7 +277,10 @@ class _Tree:
             state = State.ANNOUNCED if asks else State.RUNS
             self.running.append(_Call(step.called, step.cli, state))
         is_over = not self.running and not self.turns
-        self.is_settled = is_over and (self.is_settled or event is Event.QUIET)
+        was_settled = self.is_settled
+        self.is_settled = is_over and (was_settled or event is Event.QUIET)
+        if self.is_settled and not was_settled:
+            logger.info("all turns have ended, and nothing is written any more")
 
     def resolved(self) -> list[_Interval]:
         """Return those of the held intervals that have an owner, and forget others."""

@@ -68,6 +68,13 @@ def test_commit_of_the_user_is_a_review_and_one_of_the_cli_is_none(
     shell = call("run_shell_command", command=commit("b.txt"), description="Do it")
     cli.is_free(*turn, shell)
     emacs.holds("(eql 4 (gemini-companion-changes-left))")
+    # Until then, a command may still commit.
+    emacs.holds(
+        """(with-current-buffer " *gemini-companion output*"
+             (save-excursion
+               (goto-char (point-min))
+               (search-forward "nothing is written any more" nil t)))"""
+    )
     git(world, "commit", "-qm", "mine", "c.txt")
     cli.is_free()
     emacs.becomes("(gemini-companion-changes-left)", 2)
