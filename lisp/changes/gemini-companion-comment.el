@@ -28,6 +28,7 @@
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
@@ -116,6 +117,11 @@ Include the comments on open proposals."
   "Return non-nil if COMMENT is neither sent nor on its way to a CLI."
   (not (or (gemini-companion-comment-sent comment)
            (gemini-companion-comment-going comment))))
+
+(setq gemini-companion-proposal-unsent-function
+      (lambda (edit)
+        (seq-count #'gemini-companion-comment-waiting-p
+                   (gemini-companion-edit-comments edit))))
 
 (defun gemini-companion-comments-of-file (file)
   "Return the comments on FILE, a true name, in the order of lines.

@@ -40,6 +40,10 @@
 It is called with the edit when the user types the key to reject it, and
 returns non-nil if it has rejected the edit.")
 
+(defvar gemini-companion-proposal-unsent-function #'ignore
+  "Function that returns how many comments on an edit were not sent, or nil.
+It is called with the edit before that is accepted.")
+
 ;;;; Opening
 
 (cl-defmethod gemini-companion-server-receive
@@ -463,11 +467,25 @@ Signal a `user-error' if the text is empty."
     (user-error "Empty text cannot be accepted, as the CLI would write its \
 original text; reject the proposal, or leave at least one character"))
   (let ((shown (gemini-companion-edit-text edit)))
-    (unless (or (gemini-companion-proposal--refused-p edit)
+    (unless (or (gemini-companion-proposal--unsent-refused-p edit)
+                (gemini-companion-proposal--refused-p edit)
                 (gemini-companion-proposal--change-refused-p edit shown))
       (let ((summary (gemini-companion-edit-hunks-summary edit 'plain)))
         (gemini-companion-proposal--take edit 'accepted)
         (gemini-companion-proposal--answered edit (concat "Accepted " summary))))))
+
+(defun gemini-companion-proposal--unsent-refused-p (edit)
+  "Return non-nil if the user keeps EDIT open for comments that were not sent."
+  (let ((count (or (funcall gemini-companion-proposal-unsent-function edit) 0)))
+    (and (< 0 count)
+         (not (gemini-companion-proposal-ask
+               edit
+               (lambda ()
+                 (y-or-n-p
+                  (format (ngettext "Accept %s, although your comment is not sent? "
+                                    "Accept %s, although your comments are not sent? "
+                                    count)
+                          (gemini-companion-edit-name edit)))))))))
 
 (defun gemini-companion-proposal--change-refused-p (edit shown)
   "Return non-nil if EDIT no longer has the text SHOWN, and the user declines it.

@@ -483,7 +483,12 @@ sent; exit anyway? " asked))
               (goto-char (point-min))
               (insert "0\n")
               (run-hooks 'post-command-hook)))
-          (gemini-companion-edit-accept edit)
+          ;; The comment is not sent, so this asks.
+          (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+            (gemini-companion-edit-accept edit))
+          (should (gemini-companion-edit-open-p edit))
+          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (gemini-companion-edit-accept edit))
           (gemini-companion-test-write (expand-file-name "a" directory)
                                        (gemini-companion-edit-after edit))
           (should (equal expected (gemini-companion-comment-for-cli
