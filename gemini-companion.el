@@ -210,7 +210,7 @@ ENTRY is a row of `gemini-companion-commands'."
   (easy-menu-create-menu
    "Gemini"
    (let* ((open '(gemini-companion-commands-state 'reviews))
-          (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'view)))
+          (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'review 'view 'plain)))
           (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
      `(["Review" nil :active nil :visible ,open
         :label (or (gemini-companion-commands-state 'summary)

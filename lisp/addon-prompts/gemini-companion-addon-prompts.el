@@ -119,20 +119,17 @@ This is the value of `gemini-companion-overview-row-notes-function'."
       :enable connected))
     ("CLI" "s"
      ("c" gemini-companion-compose "Write a prompt" (global)))
-    ("Answer" "r"
-     ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
-      (view)
-      :enable to-answer))
+    ("Answer" "C-c C-k"
+     ("C-c C-r" gemini-companion-edit-reject-with-reason "Reject, say why"
+      (review) :enable to-answer))
     ("Waiting" "r"
      ("R" gemini-companion-overview-reject-with-reason "Reject with a reason"
       (overview) :enable overview-proposal))
     ("Changes" "c"
-     ("C-c C-c" gemini-companion-send-comments "Send comments" (overview)
+     ("s" gemini-companion-send-comments "Send comments" (overview)
       :header "send"))
-    (nil "q"
-     ("s" gemini-companion-send-comments nil (overview)))
     (nil "C-c C-k"
-     ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review)))))
+     ("C-c C-r" gemini-companion-overview-reject-with-reason nil (overview)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-prompts)))
   "Return the components of the add-on; each is loaded when it is used."

@@ -127,16 +127,16 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("m" gemini-companion-mode "Companion mode" (global) :on mode)
      ("," gemini-companion-customize "Set options" (global)))
     ("Answer"
-     ("a" gemini-companion-edit-accept "Accept" (view)
+     ("C-c C-c" gemini-companion-edit-accept "Accept" (review)
       :enable to-answer :first t :header "accept")
-     ("r" gemini-companion-edit-reject "Reject" (view)
+     ("C-c C-k" gemini-companion-edit-reject "Reject" (review)
       :enable to-answer :first t :header "reject")
      ("q" gemini-companion-review-quit "Quit (asks first)" (view)
       :enable to-answer))
     ("Edit"
-     ("n" gemini-companion-review-next-hunk "Next hunk" (view)
+     ("n" gemini-companion-review-next-hunk "Next hunk" (plain)
       :enable review :stay t :header "next")
-     ("p" gemini-companion-review-previous-hunk "Previous hunk" (view)
+     ("p" gemini-companion-review-previous-hunk "Previous hunk" (plain)
       :enable review :stay t)
      ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view)
       :enable hunk
@@ -147,21 +147,23 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :header "comment"))
     ("Display"
      ("W" gemini-companion-patch "Show as a patch" (view))
-     ("l" gemini-companion-list "Overview: what waits" (view))
-     ("!" gemini-companion-auto-accept "Auto-accept" (view)
-      :on auto-accept))
+     ("l" gemini-companion-list "Overview: what waits" (view)))
     (nil
      ("h" gemini-companion-menu nil (global))
-     ("?" gemini-companion-review-menu nil (view) :first t :header "keys")
+     ("?" gemini-companion-review-menu nil (plain) :first t :header "keys")
      ("?" gemini-companion-overview-menu nil (overview))
+     ("C-c C-c" gemini-companion-overview-accept-proposal nil (overview))
+     ("C-c C-k" gemini-companion-overview-reject nil (overview))
+     ("C-c C-x" gemini-companion-overview-exclude nil (overview))
+     ("C-c C-e" gemini-companion-overview-edit nil (overview))
      ("RET" gemini-companion-show-change "Show what was before" (change))
      ("C-/" gemini-companion-restore-change "Restore the last one" (change))
      ("c" gemini-companion-comment "Comment on this line" (change))
      ("?" gemini-companion-walk-help "Show these keys" (change))
-     ("RET" gemini-companion-review-edit nil (panel plain))
-     ("g" gemini-companion-ediff-compare-again nil (panel))
-     ("C-c C-c" gemini-companion-edit-accept nil (review))
-     ("C-c C-k" gemini-companion-edit-reject nil (review))
+     ("RET" gemini-companion-review-edit nil (plain))
+     ("a" gemini-companion-ediff-exclude nil (panel))
+     ("rb" gemini-companion-ediff-restore nil (panel))
+     ("!" gemini-companion-ediff-compare-again nil (panel))
      ("C-c C-x" gemini-companion-review-toggle-hunk nil (review))
      ("C-c C-e" gemini-companion-review-edit nil (review))
      ("C-c C-n" gemini-companion-review-next-hunk nil (review))
@@ -222,19 +224,21 @@ come first.  The transient stays after commands with `:stay'.
 command is disabled while the value of `:enable' is nil, and it toggles the
 value of `:on'.")
 
-(defun gemini-companion-commands-menu (context)
-  "Return the groups of `gemini-companion-commands' for a menu in CONTEXT."
+(defun gemini-companion-commands-menu (&rest contexts)
+  "Return the groups of `gemini-companion-commands' for a menu in CONTEXTS."
   (cl-loop for (title . rows) in gemini-companion-commands
-           for in-context = (seq-filter (lambda (row) (memq context (nth 3 row)))
+           for in-context = (seq-filter (lambda (row)
+                                          (seq-intersection contexts (nth 3 row)))
                                         rows)
            when (and title in-context) collect (cons title in-context)))
 
-(defun gemini-companion-commands-in (context)
-  "Return the rows of `gemini-companion-commands' that apply in CONTEXT."
+(defun gemini-companion-commands-in (&rest contexts)
+  "Return the rows of `gemini-companion-commands' that apply in CONTEXTS."
   ;; Header lines ask for it after each key.
   (cl-loop for (_ . rows) in gemini-companion-commands
            nconc (cl-loop for row in rows
-                          when (memq context (nth 3 row))
+                          when (cl-loop for context in contexts
+                                        thereis (memq context (nth 3 row)))
                           collect row)))
 
 (defun gemini-companion-commands-bind (map context &optional binding)

@@ -23,8 +23,8 @@ generic functions `gemini-companion-view-...'.  BUFFERS are the buffers in its
 windows, the one to select first.  HUNKS are the displayed hunks.  FRAME is its
 frame, LAYOUT the window configuration before the review, and WINDOWS are the
 windows of BUFFERS when the view was opened.  REQUESTED is non-nil if the user
-has asked for the review; until then, its letters are no keys.  DRAWN is non-nil
-once the view was displayed; until then, no key answers."
+has asked for the review; until then, its letters are no keys.  DRAWN is the time
+since when the view is displayed as it is, or nil; until then, no key answers."
   edit buffers hunks frame layout windows requested drawn)
 
 ;;;; From an edit to its view

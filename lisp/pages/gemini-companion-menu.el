@@ -29,18 +29,18 @@
                (lambda () (gemini-companion-commands-state ',enable))))
       ,@(and stay '(:transient t)))))
 
-(pcase-dolist (`(,name ,documentation ,context . ,description)
+(pcase-dolist (`(,name ,documentation ,contexts . ,description)
                '((gemini-companion-menu
-                  "Display the commands of gemini-companion in a menu." global)
+                  "Display the commands of gemini-companion in a menu." (global))
                  (gemini-companion-review-menu
-                  "Display the commands for a review in a menu." view
+                  "Display the commands for a review in a menu." (review view plain)
                   :description (lambda () (gemini-companion-commands-state 'summary)))
                  (gemini-companion-overview-menu
-                  "Display the commands of the overview in a menu." overview)))
+                  "Display the commands of the overview in a menu." (overview))))
   (let ((groups (mapcar (pcase-lambda (`(,title . ,rows))
                           (vconcat (list title)
                                    (mapcar #'gemini-companion-menu--suffix rows)))
-                        (gemini-companion-commands-menu context))))
+                        (apply #'gemini-companion-commands-menu contexts))))
     ;; The form is made when this file is loaded: it differs between the versions of
     ;; Transient, of which another one may be installed later.
     (eval `(transient-define-prefix ,name ()

@@ -852,14 +852,46 @@ EDITS were answered by VERB, \"Accept\" or \"Reject\"."
 
 (defun gemini-companion-overview-accept ()
   "Accept the proposal at point, or after asking those of the turn or CLI at point.
-The version that was displayed is accepted: if it is folded, or has been
-replaced, it is shown, and nothing is accepted.  Edits that are answered
+In a hunk of several, ask whether to accept all of them.  The version that
+was displayed is accepted: if it is folded, or has been replaced, it is
+shown, and nothing is accepted.  Edits that are answered
 together are accepted together.  Other requests of a CLI are displayed in
 their own buffers."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-proposal)
-  (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept
-                                     "k keeps it"))
+  (when (gemini-companion-overview--all-hunks-p)
+    (gemini-companion-overview--check-proposal)
+    (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept
+                                       "k keeps it")))
+
+(defun gemini-companion-overview-accept-proposal ()
+  "Accept the proposal at point, and nothing else.
+As `gemini-companion-overview-accept', but elsewhere do nothing: the same key
+interrupts a CLI in its terminal."
+  (interactive nil gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (unless (gemini-companion-overview-row-proposes-p
+           (gemini-companion-overview-page-row-or-error))
+    (user-error "No proposal here%s"
+                (if-let* ((key (gemini-companion-header-shortest-key
+                                'gemini-companion-send-comments 'overview)))
+                    (format "; %s sends comments" key)
+                  "")))
+  (gemini-companion-overview--check-proposal)
+  (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept ""))
+
+(defun gemini-companion-overview--all-hunks-p ()
+  "Return non-nil if the user agrees to accept all hunks of the proposal at point.
+Ask only in a hunk of several: in Ediff, the same letter is about one."
+  (let* ((hunk (gemini-companion-view-hunk gemini-companion-edits-view))
+         (edit (and hunk (gemini-companion-overview-row-edit
+                          (gemini-companion-overview-page-row))))
+         (counts (and edit (gemini-companion-edit-hunks-counts edit)))
+         (count (and counts (- (gemini-companion-hunk-counts-hunks counts)
+                               (gemini-companion-hunk-counts-excluded counts)))))
+    (or (null count)
+        (<= count 1)
+        (y-or-n-p (format "Accept all %d hunks? " count)))))
 
 (defun gemini-companion-overview--check-proposal ()
   "Signal an error unless the user has seen the proposal at point, if there is one."
@@ -1354,6 +1386,7 @@ That is after an answer in a review, or if the last command here was an answer."
     (when (and (eq (window-buffer window) (gemini-companion-overview-buffer))
                (equal (list edit) (gemini-companion-requests))
                (or (memq last-command '(gemini-companion-overview-accept
+                                        gemini-companion-overview-accept-proposal
                                         gemini-companion-overview-reject))
                    (pcase gemini-companion-overview--awaited
                      (`(,_ ,(pred (eq window)) ,(pred identity)) t))))

@@ -6,11 +6,14 @@
 ;;; Commentary:
 
 ;; The review of a proposal by `ediff-buffers'.  Buffer A is the original, read-only;
-;; buffer B is the proposal, editable; the control panel has the keys of a review.  A
-;; difference of Ediff is a hunk of the edit; the two are matched by their first line.
-;; Hooks and options of the user for Ediff do not apply to a review, nor does a review
-;; affect other Ediff sessions.  This file is loaded with the first review of this
-;; kind, since it loads Ediff.
+;; buffer B is the proposal, editable.  The control panel is that of Ediff, with another
+;; help message, and its keys do what they do in Ediff; but those that would write or
+;; change the file are refused, and those that copy or restore a difference exclude or
+;; restore its hunk.  A difference of Ediff is a hunk of the edit; the two are matched
+;; by their first line.  Hooks of the user for Ediff, except for its keymap, and options
+;; that would hide differences or make frames do not apply to a review, nor does a
+;; review affect other Ediff sessions.  This file is loaded with the first review of
+;; this kind, since it loads Ediff.
 
 ;;; Code:
 
@@ -29,20 +32,83 @@
 
 ;;;; Keys
 
-(defvar gemini-companion-ediff--panel-map
-  (let ((map (gemini-companion-review-make-map 'panel)))
-    ;; Keys of Ediff that change only the display.
-    (pcase-dolist (`(,keys . ,command)
-                   '((("SPC") . gemini-companion-review-next-hunk)
-                     (("DEL" "S-SPC") . gemini-companion-review-previous-hunk)
-                     (("j") . ediff-jump-to-difference)
-                     (("C-v" "V" "M-v" "^") . ediff-scroll-vertically)
-                     (("<" ">") . ediff-scroll-horizontally)
-                     (("C-l") . ediff-recenter)))
-      (dolist (key keys)
-        (define-key map (kbd key) command)))
-    map)
-  "Keys in the control panel of a review.")
+(defconst gemini-companion-ediff--commands
+  '((gemini-companion-ediff-compare-again (ediff-update-diffs))
+    (gemini-companion-ediff-exclude (ediff-copy-A-to-B))
+    (gemini-companion-ediff-restore (ediff-restore-diff))
+    (gemini-companion-review-quit (ediff-quit))
+    (gemini-companion-ediff--not-written
+     (ediff-copy-B-to-A "b")
+     (nil "ra")
+     (ediff-save-buffer "wa" "wb" "wd")
+     (ediff-toggle-read-only "A" "B"))
+    (gemini-companion-ediff--not-here
+     (ediff-documentation "E")
+     (ediff-inferior-compare-regions "=")
+     (ediff-show-current-session-meta-buffer "M")
+     (ediff-show-patch-diagnostics)
+     (ediff-show-registry)
+     (ediff-submit-report "G")
+     (ediff-suspend "z")
+     (ediff-swap-buffers "~")
+     (ediff-toggle-ignore-case "#c")
+     (ediff-toggle-multiframe)
+     (ediff-toggle-narrow-region "%")
+     (ediff-toggle-regexp-match "#f" "#h")
+     (ediff-toggle-skip-similar "##"))
+    (gemini-companion-ediff--reject-with-reason
+     (nil "R"))
+    (ediff-toggle-help
+     (ediff-help-for-quick-help [mouse-2] "\C-m")))
+  "Commands that replace commands of Ediff in a review, and the keys of these.
+An element is a list of a command and lists of a command of Ediff and its keys;
+the keys of others are in `gemini-companion-commands'.  All other commands of
+Ediff only move, or change the display.")
+
+(defvar gemini-companion-ediff-mode-map
+  (let ((map (gemini-companion-review-bind (make-sparse-keymap) 'view 'panel)))
+    ;; Comparing again sends nothing else.
+    (define-key map "!" #'gemini-companion-ediff-compare-again)
+    (dolist (prefix '("r" "w" "#"))
+      (define-key map (vconcat prefix [t]) #'gemini-companion-ediff--not-here))
+    (pcase-dolist (`(,ours . ,theirs) gemini-companion-ediff--commands map)
+      (let ((binding (pcase ours
+                       ('gemini-companion-review-quit
+                        gemini-companion-review-quit-key)
+                       ((or 'gemini-companion-ediff-exclude
+                            'gemini-companion-ediff-restore)
+                        (gemini-companion-review-letter ours))
+                       (_ ours))))
+        (pcase-dolist (`(,command . ,keys) theirs)
+          (dolist (key keys)
+            (define-key map key binding))
+          ;; The user may have other keys for it.
+          (when command
+            (define-key map (vector 'remap command) binding))))))
+  "Keys of a review in the control panel of Ediff, before those of Ediff.")
+
+(define-minor-mode gemini-companion-ediff-mode
+  "Keys of a review in the control panel of Ediff.
+All others are those of Ediff, which only move or change the display.
+\\{gemini-companion-ediff-mode-map}"
+  :interactive nil
+  :lighter nil)
+
+(defun gemini-companion-ediff--not-written ()
+  "Report that a key of Ediff would write or change the file."
+  (interactive)
+  (user-error "%s" (substitute-command-keys
+                    "The file is written when you accept: \\[gemini-companion-edit-accept]")))
+
+(defun gemini-companion-ediff--not-here ()
+  "Report that a key of Ediff has no meaning in a review."
+  (interactive)
+  (user-error "Not in a review; ? shows all keys"))
+
+(defun gemini-companion-ediff--reject-with-reason ()
+  "Report the key that rejects with a reason, which was R."
+  (interactive)
+  (user-error "Not in a review; C-c C-r rejects with a reason"))
 
 ;;;; State
 
@@ -92,12 +158,12 @@ panel.")
          (ediff-prepare-buffer-hook nil)
          (ediff-startup-hook nil)
          (ediff-make-buffers-readonly-at-startup nil)
-         (ediff-use-long-help-message nil)
          (ediff-window-setup-function #'ediff-setup-windows-plain)
          (ediff-split-window-function
-          (if (< (frame-width) (* 2 gemini-companion-windows-side-columns))
-              #'split-window-vertically
-            #'split-window-horizontally))
+          (if (and (eq ediff-split-window-function #'split-window-vertically)
+                   (<= (* 2 gemini-companion-windows-side-columns) (frame-width)))
+              #'split-window-horizontally
+            ediff-split-window-function))
          (ediff-coding-system-for-write 'utf-8-emacs-unix)
          (ediff-mode-hook
           ;; Ediff runs it in the new panel, before anything that may fail: a view that
@@ -120,10 +186,14 @@ Ediff calls this at the end of its start, in the control panel."
 (defun gemini-companion-ediff--set-up-panel (edit)
   "Set up the control panel, which is current and new, for the review of EDIT."
   (gemini-companion-edit-adopt edit)
+  (gemini-companion-ediff-mode)
   (setq truncate-lines t)
-  (setq-local ediff-mode-map gemini-companion-ediff--panel-map
+  (setq-local ediff-brief-help-message-function #'gemini-companion-ediff--brief-help
+              ediff-long-help-message-function #'gemini-companion-ediff--long-help
+              ediff-display-help-hook nil
               ediff-before-setup-windows-hook nil
-              ediff-after-setup-windows-hook nil
+              ediff-after-setup-windows-hook
+              (list #'gemini-companion-ediff--note-windows)
               ediff-select-hook (list #'gemini-companion-ediff--write-panel)
               ediff-unselect-hook nil
               ediff-grab-mouse nil
@@ -143,38 +213,95 @@ Ediff calls this at the end of its start, in the control panel."
     ;; A global mode for line numbers would number the panel after the next command.
     (display-line-numbers-mode -1)))
 
+(defun gemini-companion-ediff--note-windows ()
+  "Record the windows of the review, which Ediff has arranged.
+The control panel is current."
+  (when-let* ((view (gemini-companion-edit-view gemini-companion-edit-here)))
+    (gemini-companion-review-note-windows view)))
+
 ;;;; Control panel
 
 (defun gemini-companion-ediff--write-panel ()
-  "Write the current hunk and the keys into the control panel.
+  "Write the help message of Ediff, with the current hunk, into the panel.
 The panel is the current buffer.  Ediff calls this after it has selected another
 difference."
   (with-silent-modifications
     (erase-buffer)
-    (apply #'insert
-           (format " Hunk %d of %d"
-                   (1+ ediff-current-difference) ediff-number-of-differences)
-           (if (gemini-companion-ediff--excluded-p)
-               (concat ", " (propertize "excluded" 'face 'bold))
-             "")
-           (gemini-companion-header-keys 'view)))
+    (ediff-set-help-message)
+    (insert ediff-help-message))
   (goto-char (point-min)))
+
+(defun gemini-companion-ediff--numbers ()
+  "Return the number of the current hunk, of all, and whether it is excluded."
+  (concat (format " %s/%d"
+                  (if (ediff-valid-difference-p) (1+ ediff-current-difference) "-")
+                  ediff-number-of-differences)
+          (and (gemini-companion-ediff--excluded-p)
+               (concat " " (propertize "excluded" 'face 'bold)))))
+
+(defun gemini-companion-ediff--brief-help ()
+  "Return the line of the control panel: the current hunk and the first keys.
+No key is cut off; those that have no room are omitted, the answers last."
+  (let ((room (- (min 78 (1- (frame-width)))
+                 (string-width (gemini-companion-ediff--numbers))))
+        (chosen nil)
+        (order '("C-c C-c" "C-c C-k" "?" "q" "a"))
+        (keys `(("C-c C-c" "accept") ("C-c C-k" "reject")
+                ,@(if (gemini-companion-review-requested-p)
+                      '(("a" "exclude") ("e" "edit"))
+                    `((,(substitute-command-keys "\\[gemini-companion-review]")
+                       "letters")))
+                ("q" "ask") ("?" "all"))))
+    (pcase-dolist (`(,key ,word)
+                   (seq-sort-by (lambda (key)
+                                  (or (seq-position order (car key)) (length order)))
+                                #'< keys))
+      (setq room (- room 3 (string-width key) (string-width word)))
+      (when (<= 0 room)
+        (push key chosen)))
+    (apply #'concat (gemini-companion-ediff--numbers)
+           (cl-loop for (key word) in keys
+                    when (member key chosen)
+                    collect (concat "  " (propertize key 'face 'bold) " " word)))))
+
+(defun gemini-companion-ediff--long-help ()
+  "Return the text of the control panel with all keys."
+  (concat (gemini-companion-ediff--numbers)
+          (if (gemini-companion-review-requested-p)
+              ""
+            (substitute-command-keys
+             "   \\[gemini-companion-review] enables a, rb, x, e, c, W and l"))
+          "
+ answer   C-c C-c accept  C-c C-k reject  C-c C-r reject with a reason  q ask
+ hunk    a exclude  rb restore  x toggle  n p next, previous  j to number
+ proposal  e edit  c comment  W patch  l its row  ! compare again
+ display  | split  v V < > scroll  h highlight  @ * refine  i D info  ? less"))
 
 (defun gemini-companion-ediff--excluded-p ()
   "Return non-nil if the current hunk is excluded.
 The control panel is current."
   (when-let* (((ediff-valid-difference-p))
               ;; Finding the hunk counts the lines before it.
-              (excluded (gemini-companion-hunk-excluded ediff-buffer-B)))
+              (excluded (gemini-companion-hunk-excluded
+                         (gemini-companion-edit-proposal-buffer
+                          gemini-companion-edit-here))))
     (member (gemini-companion-ediff--hunk ediff-current-difference) excluded)))
 
 ;;;; Hunks
 
+(defun gemini-companion-ediff--side (buffer)
+  "Return the side of BUFFER in the session, `A' or `B'.
+The control panel is current.  Ediff can swap the buffers."
+  (if (eq buffer ediff-buffer-A) 'A 'B))
+
 (defun gemini-companion-ediff--hunk (number)
   "Return the hunk at which the difference NUMBER of Ediff begins, or nil.
 Numbers begin at 0.  The control panel is current."
-  (cl-find (1- (gemini-companion-text-line ediff-buffer-B
-                                           (ediff-get-diff-posn 'B 'beg number)))
+  (cl-find (let ((proposal (gemini-companion-edit-proposal-buffer
+                            gemini-companion-edit-here)))
+             (1- (gemini-companion-text-line
+                  proposal (ediff-get-diff-posn (gemini-companion-ediff--side proposal)
+                                                'beg number))))
            (gemini-companion-edit-known-hunks gemini-companion-edit-here)
            :key #'gemini-companion-hunk-new))
 
@@ -219,7 +346,7 @@ Ediff works in the selected window, and may arrange others, which are restored."
       (when-let* ((number
                    (cond ((not (eq buffer (current-buffer)))
                           (gemini-companion-ediff--difference-at
-                           (if (eq buffer ediff-buffer-A) 'A 'B) position))
+                           (gemini-companion-ediff--side buffer) position))
                          ((ediff-valid-difference-p)
                           ediff-current-difference))))
         (gemini-companion-ediff--hunk number)))))
@@ -281,6 +408,23 @@ The hooks of the user do not run; many kill the compared buffers."
           (gemini-companion-edit-discard buffer))))))
 
 ;;;; Commands
+
+(defun gemini-companion-ediff-exclude ()
+  "Exclude the current hunk, as Ediff copies the text of the file.
+A hunk that is excluded already stays so."
+  (interactive nil gemini-companion-review-mode)
+  (if (and (gemini-companion-review-hunk-here)
+           (gemini-companion-ediff--excluded-p))
+      (message "Hunk is excluded already; rb restores it")
+    (gemini-companion-review-toggle-hunk "rb")))
+
+(defun gemini-companion-ediff-restore ()
+  "Restore the current hunk if it is excluded, as Ediff restores the text of B."
+  (interactive nil gemini-companion-review-mode)
+  (if (and (gemini-companion-review-hunk-here)
+           (gemini-companion-ediff--excluded-p))
+      (gemini-companion-review-toggle-hunk)
+    (message "Hunk is not excluded")))
 
 (defun gemini-companion-ediff-compare-again ()
   "Compare the file and the proposal again, and display the hunks.

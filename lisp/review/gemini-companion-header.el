@@ -35,13 +35,16 @@ Then a key is bound to its command, even if it is to be ignored now.")
 
 (defun gemini-companion-header-shortest-key (command &optional context)
   "Return the shortest key of COMMAND that works in this buffer, or nil.
-It is the key in CONTEXT, by default `view', or else another one; but not one
-of the global map.  For CONTEXT, see `gemini-companion-commands'."
+It is the key in CONTEXT, by default of a review, or else another one; but not
+one of the global map.  For CONTEXT, see `gemini-companion-commands'."
   (let (;; Include the keys that a new review ignores for a moment.
         (gemini-companion-header-listing-keys t)
-        (key (car (cl-find command (gemini-companion-commands-in (or context 'view))
+        (key (car (cl-find command
+                           (if context
+                               (gemini-companion-commands-in context)
+                             (gemini-companion-commands-in 'view 'plain 'review))
                            :key #'cadr))))
-    (if (eq command (key-binding (kbd key)))
+    (if (and key (eq command (key-binding (kbd key))))
         (propertize key 'face 'bold)
       ;; Searching the global map for each header line would take most of its time, and
       ;; make 120 kB of garbage.
@@ -73,7 +76,7 @@ In a narrow window, its end is cut off, so warnings come first."
        ,(propertize name 'face 'bold)
        ,@(gemini-companion-header--state edit)
        ,@(when (gemini-companion-edit-open-p edit)
-           (gemini-companion-header-keys 'view))
+           (gemini-companion-header-keys nil))
        ,@(gemini-companion-header--unsent (gemini-companion-edit-session edit))
        ,@(unless (gemini-companion-edit-decision edit)
            (gemini-companion-header--rest edit location name))))))
@@ -179,7 +182,8 @@ The text is a button that sends them.  SESSION may be nil."
 
 (defun gemini-companion-header-keys (context)
   "Return the keys of CONTEXT in the current buffer, a list of texts.
-The words are `:header' in `gemini-companion-commands'."
+The words are `:header' in `gemini-companion-commands'.  If CONTEXT is nil,
+return the keys of a review."
   (gemini-companion-header--keys
    context
    (lambda (_command properties)
@@ -204,7 +208,9 @@ its word, or nil.  Keys that are `:first' there come first."
   (let ((rows (seq-group-by
                (lambda (row)
                  (and (plist-get (nthcdr 4 row) :first) t))
-               (gemini-companion-commands-in context))))
+               (if context
+                   (gemini-companion-commands-in context)
+                 (gemini-companion-commands-in 'review 'view 'plain)))))
     (delq nil
           (mapcar
            (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))

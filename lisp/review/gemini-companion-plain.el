@@ -23,7 +23,10 @@
 
 (declare-function evil-change-state "ext:evil-core")
 
-(defvar gemini-companion-plain-mode-map (gemini-companion-review-make-map 'plain)
+(defvar gemini-companion-plain-mode-map
+  (let ((map (make-sparse-keymap)))
+    (suppress-keymap map)
+    (gemini-companion-review-bind map 'view 'plain))
   "Keys in a proposal that is displayed alone, while it is read-only.")
 
 (define-minor-mode gemini-companion-plain-mode

@@ -34,6 +34,7 @@
 (autoload 'gemini-companion-ediff-make "gemini-companion-ediff")
 (autoload 'gemini-companion-plain-make "gemini-companion-plain")
 
+(declare-function gemini-companion-edit-reject-with-reason "gemini-companion-prompt")
 (declare-function gemini-companion-list "gemini-companion-overview")
 
 ;;;; Customization
@@ -76,29 +77,51 @@ Any other change takes effect with the next review."
                       command
                     #'gemini-companion-review--too-soon))))
 
-(defun gemini-companion-review--letter (command)
+(defun gemini-companion-review-letter (command)
   "Return a binding of COMMAND, a letter, as of `gemini-companion-review--key'.
 In a review that began by itself, the letter was typed for something else."
   (list 'menu-item "" command
         :filter (lambda (command)
+                  (cond ((not (gemini-companion-review-requested-p))
+                         #'gemini-companion-review--no-letter)
+                        ((gemini-companion-review--drawn-p) command)
+                        (t #'gemini-companion-review--too-soon)))))
+
+(defconst gemini-companion-review-quit-key
+  (list 'menu-item "" #'gemini-companion-review-quit
+        :filter (lambda (command)
                   (cond ((not (gemini-companion-review--drawn-p))
                          #'gemini-companion-review--too-soon)
-                        ((gemini-companion-review--requested-p) command)
-                        (t #'gemini-companion-review--no-letter)))))
+                        ((or (gemini-companion-review-requested-p)
+                             (eq last-command #'gemini-companion-review--no-quit))
+                         command)
+                        (t #'gemini-companion-review--no-quit))))
+  "The binding of the key that quits.
+In a review that began by itself, it must be typed twice: prose that is typed
+for the terminal has a letter that answers its question.")
 
 (defun gemini-companion-review--view-here ()
   "Return the view of the review in the current buffer, or nil."
   (and gemini-companion-edit-here
        (gemini-companion-edit-view gemini-companion-edit-here)))
 
+(defvar gemini-companion-review--seconds 1
+  "Seconds after which keys answer a review that began by itself.
+In the terminal of a CLI, the same keys interrupt the CLI.")
+
 (defun gemini-companion-review--drawn-p ()
-  "Return non-nil if the review of the current buffer has been displayed."
+  "Return non-nil if the review of the current buffer has been displayed.
+One that began by itself must have been displayed for a second."
   (let ((view (gemini-companion-review--view-here)))
     (or gemini-companion-header-listing-keys
         (null view)
-        (gemini-companion-view-drawn view))))
+        (when-let* ((drawn (gemini-companion-view-drawn view)))
+          (or (gemini-companion-view-requested view)
+              ;; The lower bound applies if the clock was set back.
+              (not (< -1 (- (float-time) drawn)
+                      gemini-companion-review--seconds)))))))
 
-(defun gemini-companion-review--requested-p ()
+(defun gemini-companion-review-requested-p ()
   "Return non-nil if the user has asked for the review of the current buffer."
   (let ((view (gemini-companion-review--view-here)))
     (or (null view) (gemini-companion-view-requested view))))
@@ -106,7 +129,7 @@ In a review that began by itself, the letter was typed for something else."
 (defun gemini-companion-review--too-soon ()
   "Ignore a key that was typed before the review was displayed as it is."
   (interactive)
-  (message "Key ignored: the review has just appeared or changed"))
+  (message "The review has just appeared or changed; type the key again"))
 
 (defun gemini-companion-review--no-letter ()
   "Ignore a letter in a review that began by itself."
@@ -114,6 +137,11 @@ In a review that began by itself, the letter was typed for something else."
   (message "%s" (substitute-command-keys
                  "Letter ignored: C-c C-c accepts, C-c C-k rejects; \
 \\[gemini-companion-review] enables letters")))
+
+(defun gemini-companion-review--no-quit ()
+  "Ignore the key that quits in a review that began by itself."
+  (interactive)
+  (message "C-c C-c accepts, C-c C-k rejects; q again asks"))
 
 (defun gemini-companion-review--click ()
   "Enable the letters of this review, as the user has clicked in it."
@@ -123,9 +151,14 @@ In a review that began by itself, the letter was typed for something else."
 
 (let ((map (gemini-companion-commands-bind gemini-companion-review-mode-map
                                            'review)))
-  (dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
-    (define-key map key
-      (gemini-companion-review--key #'gemini-companion-edit-accept)))
+  (define-key map [remap save-buffer] #'gemini-companion-edit-accept)
+  (dolist (key (list (kbd "C-c C-c") (kbd "C-c C-k") (kbd "C-c C-r")
+                     [remap save-buffer]))
+    (pcase (lookup-key map key)
+      ((and command (pred commandp))
+       (define-key map key (gemini-companion-review--key command)))
+      (`(,_ . ,(and command (pred commandp)))
+       (define-key map key (gemini-companion-review--key command)))))
   (define-key map [remap evil-quit] #'gemini-companion-review-quit)
   ;; Evil also remaps the commands of its ex line.
   (dolist (command '(evil-write evil-update evil-save-and-close
@@ -133,15 +166,14 @@ In a review that began by itself, the letter was typed for something else."
     (define-key map (vector 'remap command)
       #'gemini-companion-review--accept-as-saved)))
 
-(defun gemini-companion-review-make-map (context)
-  "Return a new keymap for CONTEXT, a view in which no text is typed.
-For CONTEXT, see `gemini-companion-commands'."
-  (let ((map (make-sparse-keymap)))
-    (suppress-keymap map)
-    (define-key map [mouse-1] #'gemini-companion-review--click)
-    (dolist (context (list 'view context) map)
-      (gemini-companion-commands-bind map context
-                                      #'gemini-companion-review--letter))))
+(defun gemini-companion-review-bind (map &rest contexts)
+  "Bind the keys of CONTEXTS in MAP, for a view in which no text is typed.
+For CONTEXTS, see `gemini-companion-commands'.  Return MAP."
+  (define-key map [mouse-1] #'gemini-companion-review--click)
+  (dolist (context contexts)
+    (gemini-companion-commands-bind map context #'gemini-companion-review-letter))
+  (define-key map "q" gemini-companion-review-quit-key)
+  map)
 
 ;;;; Context menu
 
@@ -267,7 +299,7 @@ Do not compare the texts."
 
 ;;;; Hunk at point
 
-(defun gemini-companion-review--update-hunk ()
+(defun gemini-companion-review-hunk-here ()
   "Update the comparison of the review at point, and return the hunk at point.
 The value is nil if there is no hunk.  Commands call this; menus call
 `gemini-companion-review--displayed-hunk', which compares nothing.  If the texts
@@ -332,13 +364,13 @@ If that fails, restore the windows, and signal the error again."
       (progn
         (gemini-companion-windows-clear)
         (gemini-companion-view-open view)
-        (setf (gemini-companion-view-windows view)
-              (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil))
-                          (gemini-companion-view-buffers view)))
+        (gemini-companion-review-note-windows view)
         (dolist (buffer (gemini-companion-view-buffers view))
           (with-current-buffer buffer
             (add-hook 'pre-redisplay-functions
-                      (lambda (_window) (setf (gemini-companion-view-drawn view) t))
+                      (lambda (_window)
+                        (unless (gemini-companion-view-drawn view)
+                          (setf (gemini-companion-view-drawn view) (float-time))))
                       nil t))))
     ((error quit)
      (gemini-companion-windows-restore (gemini-companion-view-layout view))
@@ -348,6 +380,12 @@ If that fails, restore the windows, and signal the error again."
   (gemini-companion-edit-set-view (gemini-companion-view-edit view) view)
   ;; Draw its keys: letters answer only if the user has asked for it.
   (gemini-companion-view-mark view nil))
+
+(defun gemini-companion-review-note-windows (view)
+  "Record the windows of the selected frame that display VIEW."
+  (setf (gemini-companion-view-windows view)
+        (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil))
+                    (gemini-companion-view-buffers view))))
 
 (defun gemini-companion-review--select (view)
   "Select VIEW on its frame; display its first buffer if it is in no window."
@@ -412,14 +450,18 @@ With prefix argument LIST, go to the overview."
                  (lambda ()
                    (read-multiple-choice
                     (format "Answer for %s" (gemini-companion-edit-name edit))
-                    '((?a "accept" "The CLI writes the proposal")
+                    `((?a "accept" "The CLI writes the proposal")
                       (?r "reject" "The file is not written")
+                      ,@(and (fboundp 'gemini-companion-edit-reject-with-reason)
+                             '((?R "reason" "The file is not written, and the \
+model gets your reason")))
                       (?k "keep reviewing" "Nothing is decided"))))))
       ;; The connection of its frame was lost: this key was typed in another one.
       ((guard (and view (null (gemini-companion-edit-view edit))))
        (message "Review was hidden; the edit still awaits an answer"))
       (?a (gemini-companion-edit-accept edit))
-      (?r (gemini-companion-edit-reject edit)))))
+      (?r (gemini-companion-edit-reject edit))
+      (?R (gemini-companion-edit-reject-with-reason edit)))))
 
 (defun gemini-companion-review--accept-as-saved ()
   "Accept the current review, as :w and ZZ of Evil save a file.
@@ -471,7 +513,7 @@ The current buffer is the proposal, or the original, for removed lines."
 (defun gemini-companion-review--toggle-hunk (key)
   "Exclude the hunk at point, or restore it.
 For KEY, see `gemini-companion-review-toggle-hunk'."
-  (let ((hunk (or (gemini-companion-review--update-hunk)
+  (let ((hunk (or (gemini-companion-review-hunk-here)
                   (user-error
                    "No hunk here; %s goes to the next one"
                    (gemini-companion-header-shortest-key

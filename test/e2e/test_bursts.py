@@ -104,7 +104,7 @@ def test_reviews_in_ediff_end_with_what_the_keys_say(
     scene.propose(first, second)
     scene.open(2)
     scene.review()
-    emacs.wait_for("Hunk 1 of 2")
+    emacs.wait_for(" 1/2 ")
     emacs.keys("n", "x", "C-c", "C-c")
     assert scene.outcomes(1) == ["a Accepted"]
     assert first.read_text() == OLD.replace("line 5\n", "line five\n")

@@ -168,7 +168,7 @@ def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
     emacs.eval(f"(progn (find-file {lisp(other)}) nil)")
     old, new = ("\n".join(text) for text in (letters, f"A{letters[1:-1]}M"))
     reviews.proposed(cli, other, replace(other, old, new), say("second done"))
-    reviews.select("x", "a")
+    reviews.select("x", "C-c", "C-c")
     cli.wait_for("second done")
     is_written(emacs, other, "\n".join(f"{letters[:-1]}M"))
     emacs.eval(

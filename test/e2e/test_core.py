@@ -84,11 +84,11 @@ def test_core_reviews_an_edit_and_has_no_dead_row(
     gone = [row for name in add_ons for row in ROWS[name]]
 
     # The keys of a review, and then the command that accepts.
-    reviews.select("?")
+    emacs.command("gemini-companion-review-menu")
     emacs.wait_for("Exclude this hunk")
     screen = emacs.screen()
     emacs.keys("C-g")
-    reviews.select("a")
+    reviews.select("C-c", "C-c")
     cli.finished("all done", file, "uno\n")
     reviews.wait_until(0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One key answers each review of a turn."""
+"""One chord answers each review of a turn."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ MINE = '(with-current-buffer "mine.txt" (buffer-string))'
 
 
 def accept_each(emacs: Emacs, files: list[Path], text: str) -> None:
-    """Type a once a second until all ``files`` have ``text``."""
+    """Type C-c C-c once a second until all ``files`` have ``text``."""
     typed = 0.0
 
     def are_accepted() -> bool:
@@ -29,7 +29,7 @@ def accept_each(emacs: Emacs, files: list[Path], text: str) -> None:
         if all(file.exists() and file.read_text() == text for file in files):
             return True
         if time.monotonic() - typed > 1:
-            emacs.keys("a")
+            emacs.keys("C-c", "C-c")
             typed = time.monotonic()
         return False
 
@@ -37,7 +37,7 @@ def accept_each(emacs: Emacs, files: list[Path], text: str) -> None:
 
 
 @pytest.mark.parametrize("view", [pytest.param("ediff", marks=differs), "diff"])
-def test_a_letter_that_is_typed_each_second_answers_each_file_of_a_turn(
+def test_a_chord_that_is_typed_each_second_answers_each_file_of_a_turn(
     world: World, view: str
 ) -> None:
     """It answers what was displayed, or does nothing; it is text nowhere."""
@@ -90,6 +90,7 @@ def test_keys_after_the_last_answer_are_text_nowhere(world: World) -> None:
     )
     emacs.command("gemini-companion-review")
     emacs.holds(ACCEPTS, "the review is selected")
+    emacs.keys("C-c", "C-c")
     emacs.text("aaaa wwww")
     emacs.becomes(SELECTED, "*gemini*")
     reviews.shown("b.txt")

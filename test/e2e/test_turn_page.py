@@ -74,7 +74,7 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
 
     # The next turn begins while the page is open.
     cli.model.script(write_file(other, NEW), say("noted"))
-    emacs.keys("C-c", "C-c")
+    emacs.keys("s")
     eventually(lambda: len(cli.model.requests) > 3, "the prompt")
     cli.wait_for("noted")
     sent = [
@@ -159,8 +159,10 @@ def comments_of_each_place_are_nothing_but_text(
     reviews.select()
     # In the control panel of Ediff, the lines are those of the hunk.
     comments_here(emacs, "c")
-    # Nothing is asked: the comment waits.
-    emacs.keys("a")
+    # The comment waits for a prompt.
+    emacs.keys("C-c", "C-c")
+    emacs.wait_for("although your comment is not sent?")
+    emacs.keys("y")
     cli.wait_for("first done")
     emacs.command("gemini-companion-auto-accept", "without review?")
     emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")

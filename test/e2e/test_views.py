@@ -32,14 +32,14 @@ def test_ediff_strikes_an_excluded_hunk_through(world: World) -> None:
     file, emacs, reviews, cli = world.review(OLD, text, say("all done"))
     reviews.select()
 
-    emacs.wait_for("Hunk 1 of 3")
+    emacs.wait_for(" 1/3 ")
     emacs.keys("n")
-    emacs.wait_for("Hunk 2 of 3")
+    emacs.wait_for(" 2/3 ")
     emacs.keys("x")
-    emacs.wait_for("Hunk 2 of 3, excluded")
+    emacs.wait_for("2/3 excluded")
     emacs.becomes(STRUCK, "ten\n")
     emacs.command("ediff-update-diffs")
-    emacs.wait_for("Hunk 2 of 3, excluded")
+    emacs.wait_for("2/3 excluded")
 
     # The control panel is written when it is left, not the buffer after it.
     emacs.keys("C-x", "o", "C-x", "o", "C-x", "o")
@@ -48,9 +48,9 @@ def test_ediff_strikes_an_excluded_hunk_through(world: World) -> None:
     assert emacs.eval(original) == str(len(OLD))
 
     emacs.keys("n")
-    emacs.wait_for("Hunk 3 of 3  ")
+    emacs.wait_for(" 3/3  C-c")
     emacs.keys("p")
-    emacs.wait_for("Hunk 2 of 3, excluded")
+    emacs.wait_for("2/3 excluded")
     emacs.keys("x", "n")
     emacs.becomes(STRUCK, "")
     emacs.keys("x", "C-c", "C-c")
@@ -65,14 +65,14 @@ def test_hunk_that_an_edit_joins_is_drawn_and_written_as_one(world: World) -> No
     new = "one\n2\nthree\n4\n"
     file, emacs, reviews, cli = world.review(old, new, say("all done"))
     reviews.select()
-    emacs.wait_for("Hunk 1 of 2")
+    emacs.wait_for(" 1/2 ")
     emacs.keys("n", "x")
-    emacs.wait_for("Hunk 2 of 2, excluded")
+    emacs.wait_for("2/2 excluded")
     emacs.keys("C-c", "C-e", "M-<", "Down")
     emacs.text("mine ")
     # It is told at once, and the hunks are drawn as one.
     emacs.says("An excluded hunk of a.txt has changed and was restored")
-    emacs.wait_for("Hunk 1 of 1  ")
+    emacs.wait_for(" 1/1  C-c")
     emacs.wait_until_gone("excluded  ")
     emacs.keys("C-c", "C-c")
     cli.finished("all done", file, "one\nmine 2\nthree\n4\n")
@@ -147,7 +147,7 @@ def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
     second.wait_for("gemini-companion-review shows it")
     second.text("\x1bxgemini-companion-review\r")
     second.wait_for("uno")
-    second.text(key)
+    second.text("\x03\x12" if key == "R" else key)
     second.wait_for("keep reviewing" if key == "q" else "reason for")
     if key == "R":
         second.text("half a reason")
@@ -193,8 +193,8 @@ def test_proposal_appears_on_the_selected_frame(world: World) -> None:
     assert "uno" not in emacs.screen()
 
     second.text("\x1bxgemini-companion-review\r")
-    second.wait_for("Hunk 1 of 1")
-    second.keys("a")
+    second.wait_for(" 1/1 ")
+    second.keys("C-c", "C-c")
     cli.finished("all done", file, "uno\n")
     # The end of its turn is not known.
     second.wait_for("Nothing waits; q")
@@ -209,18 +209,21 @@ def test_proposal_appears_on_the_selected_frame(world: World) -> None:
 def test_review_begins_where_the_user_waits_for_it(world: World) -> None:
     turn = say("all done")
     file, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True)
-    emacs.wait_for("Hunk 1 of 2")
-    # It was typed for the terminal.
-    emacs.keys("a")
-    emacs.says("Letter ignored: C-c C-c accepts")
+    emacs.wait_for(" 1/2 ")
+    # They were typed for the terminal.
+    for letter in "axeclW":
+        emacs.keys(letter)
+        emacs.says("Letter ignored: C-c C-c accepts")
+    emacs.keys("q")
+    emacs.says("C-c C-c accepts, C-c C-k rejects; q again asks")
     reviews.wait_until(1)
 
     # A review that has lost a window begins again.
     emacs.keys("C-x", "1")
     reviews.select()
-    emacs.wait_for("Hunk 1 of 2")
+    emacs.wait_for(" 1/2 ")
     emacs.keys("n")
-    emacs.wait_for("Hunk 2 of 2")
+    emacs.wait_for(" 2/2 ")
     emacs.keys("C-c", "C-c")
 
     cli.finished("all done", file, NEW)
@@ -238,7 +241,7 @@ def test_windows_of_before_come_back_at_the_end_of_the_turn(world: World) -> Non
     before = emacs.value("(e2e-windows)")
     cli.model.script(write_file(file, NEW), say("all done"))
     cli.prompt()
-    emacs.wait_for("Hunk 1 of 2")
+    emacs.wait_for(" 1/2 ")
     emacs.keys("C-c", "C-c")
     cli.finished("all done", file, NEW)
     emacs.becomes("(e2e-windows)", before)
@@ -251,14 +254,14 @@ def test_list_ends_the_review_until_it_begins_again(world: World) -> None:
     turn = say("all done")
     file, emacs, _, cli = world.review(OLD, NEW, turn, inside=True)
     in_list = '(equal "*gemini*" (buffer-name (window-buffer)))'
-    emacs.wait_for("Hunk 1 of 2")
+    emacs.wait_for(" 1/2 ")
     emacs.command("gemini-companion-review")
 
     emacs.keys("l")
     emacs.holds(in_list)
     assert "*terminal*" in emacs.value("(e2e-windows)")
     emacs.keys("Enter")
-    emacs.wait_for("Hunk 1 of 2")
+    emacs.wait_for(" 1/2 ")
     emacs.keys("l")
     emacs.holds(in_list)
     emacs.keys("q")

@@ -41,8 +41,8 @@ They are as the CLI gets them, the last one first."
     (re-search-forward "^8$")
     (re-search-forward "^8$")
     (gemini-companion-comment-test-comment "Keep 8")
-    (should (eq 'gemini-companion-send-comments (key-binding (kbd "C-c C-c"))))
-    (call-interactively (key-binding (kbd "C-c C-c")))
+    (should (eq 'gemini-companion-send-comments (key-binding (kbd "s"))))
+    (call-interactively (key-binding (kbd "s")))
     (should (equal (list (concat "Comments on your changes:\n\n"
                                  "sub/b:5-7\n> five\n> six\n> seven\nUse digits\n\n"
                                  "a:3\n> three\nWhy 3?\n\n"
@@ -182,7 +182,8 @@ I deleted new, which you had made.")
           (gemini-companion-comment-test-on-proposal edit 5 "In digits")
           (gemini-companion-edit-hunks-toggle
            edit (car (gemini-companion-edit-hunks edit)))
-          (gemini-companion-edit-accept edit)
+          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (gemini-companion-edit-accept edit))
           (gemini-companion-test-write (expand-file-name file directory)
                                        "1\n2\n3\nfour\n5\n6\n7\n8\n9\n")))
       (should (string-prefix-p "2 comments: "
@@ -221,7 +222,7 @@ b:4\n> four\nIn digits")
       (with-current-buffer (find-file-noselect (expand-file-name "a" directory))
         (gemini-companion-comment-test-comment "In digits"))
       (cl-loop for text in (funcall headers)
-               for key in '("C-c C-c send 1" "C-c C-c send 1"
+               for key in '("s send 1" "s send 1"
                             "1 comment: M-x gemini-companion-send-comments")
                do (should (string-search key text)))
       (gemini-companion-send-comments session)
@@ -623,7 +624,8 @@ The current buffer has these lines."
              (gemini-companion-edit-hunks-toggle edit hunk)
              (setq new (gemini-companion-comment-send-test-without
                         old new hunks hunk)))))
-       (gemini-companion-edit-accept edit)
+       (cl-letf (((symbol-function 'y-or-n-p) #'always))
+         (gemini-companion-edit-accept edit))
        (should (equal (gemini-companion-comment-send-test-text new)
                       (gemini-companion-edit-after edit)))
        (setf (world-lines world) new)

@@ -14,7 +14,7 @@
 (ert-deftest gemini-companion-menu-has-every-command-in-each-form ()
   (pcase-dolist (`(,place ,map ,menu)
                  `((global ,gemini-companion-command-map gemini-companion-menu)
-                   (view ,(gemini-companion-review-make-map 'panel)
+                   (view ,(gemini-companion-review-bind (make-sparse-keymap) 'view)
                          gemini-companion-review-menu)
                    (overview ,gemini-companion-overview-mode-map
                              gemini-companion-overview-menu)))

@@ -777,6 +777,40 @@ since when a CLI waits: the name is longer."
     (gemini-companion-overview-test-keys "a")
     (should (equal '((1 . accepted) (2 . accepted)) outcomes))))
 
+;; The same key interrupts a CLI in its terminal.
+(ert-deftest gemini-companion-overview-chord-accepts-a-proposal-and-nothing-else ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-open "a" "one\n2\nthree\n" 1 session)
+    (gemini-companion-list)
+    (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (error "Asked"))))
+      (gemini-companion-overview-test-go-to "\\`Waiting")
+      (should (string-search "No proposal here; s sends comments"
+                             (gemini-companion-test-refusal
+                               (gemini-companion-overview-accept-proposal))))
+      (should-not outcomes)
+      (gemini-companion-overview-test-go-to "\\+three")
+      (gemini-companion-overview-test-keys "C-c C-c")
+      (should (equal '((1 . accepted)) outcomes)))))
+
+;; In Ediff, "a" is about one hunk.
+(ert-deftest gemini-companion-overview-letter-in-a-hunk-of-several-asks ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n"))
+    (gemini-companion-test-open "a" "one\n2\nthree\n4\nfive\n" 1 session)
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "\\+three")
+    (gemini-companion-overview-test-keys "x")
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (question) (ignore (push question asked)))))
+        (gemini-companion-overview-test-keys "a"))
+      (should (equal '("Accept all 2 hunks? ") asked)))
+    (should-not outcomes)
+    ;; On the row, it is about the file.
+    (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (error "Asked"))))
+      (gemini-companion-overview-test-go-to "proposal .* a  ")
+      (gemini-companion-overview-test-keys "a"))
+    (should (equal '((1 . accepted)) outcomes))))
+
 (ert-deftest gemini-companion-overview-stays-at-a-proposal-that-is-replaced ()
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n") ("b" "B\n"))
     (gemini-companion-test-open "a" "one\n2\n3\n" 1 session)
@@ -1055,7 +1089,7 @@ since when a CLI waits: the name is longer."
                      (header)))
       (cl-letf (((symbol-function 'gemini-companion-comments-unsent)
                  (lambda () (list (gemini-companion-comment--make)))))
-        (should (string-prefix-p " a 1 of 1   ? keys  C-c C-c send 1  k keep"
+        (should (string-prefix-p " a 1 of 1   ? keys  s send 1  k keep"
                                  (header))))
       ;; There is nothing to accept any more.
       (gemini-companion-edit-reject (car (gemini-companion-edits-open)))

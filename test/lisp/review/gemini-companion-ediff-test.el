@@ -48,9 +48,8 @@
               (gemini-companion-test-show "a" "if x:\n    one\nB\nc\nD\n\u00fc\n")
               (with-current-buffer gemini-companion-ediff-test-panel
                 (dotimes (_ 2)
-                  (should (equal " Hunk 1 of 3"
-                                 (substring (buffer-string) 0 12)))
-                  (call-interactively (key-binding "g")))))
+                  (should (string-prefix-p " 1/3  C-c C-c" (buffer-string)))
+                  (call-interactively (key-binding "!")))))
           (kill-buffer "*gemini customize*")
           (let ((ediff-ignore-case nil))
             (customize-set-variable 'ediff-diff-options before)))))))
@@ -136,12 +135,12 @@
           (gemini-companion-review-next-hunk count)
           (should (= line (line-number-at-pos)))
           (should (= line (1+ (gemini-companion-hunk-old
-                               (gemini-companion-review--update-hunk))))))))
+                               (gemini-companion-review-hunk-here))))))))
     (with-selected-window (get-buffer-window "*gemini proposal: a*")
       (gemini-companion-review-next-hunk)
       (gemini-companion-review-toggle-hunk)
       (should (string-search "1 excluded" (gemini-companion-test-header))))
-    (should (string-match-p "\\` Hunk 2 of 2, excluded  a accept "
+    (should (string-prefix-p " 2/2 excluded  C-c C-c accept  "
                             (with-current-buffer gemini-companion-ediff-test-panel
                               (buffer-string))))))
 
@@ -170,7 +169,7 @@
               (goto-char (point-min))
               (search-forward "four")
               (unless (and (eq compare #'ediff-update-diffs)
-                           (not (gemini-companion-review--update-hunk)))
+                           (not (gemini-companion-review-hunk-here)))
                 (gemini-companion-review-toggle-hunk)
                 (setq text (string-replace "four" "4" text))))
             (should (equal text (gemini-companion-edit-text diff)))))))))
@@ -205,7 +204,7 @@
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     ;; Those of the registry of all sessions do.
     (let* ((hooks (seq-remove (lambda (symbol)
-                                (string-match-p "registry\\|meta\\|help"
+                                (string-match-p "registry\\|meta\\|help\\|keymap"
                                                 (symbol-name symbol)))
                               (apropos-internal "\\`ediff-.*-hook\\'"
                                                 #'default-boundp)))
@@ -234,7 +233,7 @@
       (setf (gemini-companion-view-drawn
              (gemini-companion-edit-view
               (gemini-companion-test-show "a" "one\n2\nthree\n")))
-            t)
+            0)
       (execute-kbd-macro (kbd "n x C-c C-c"))
       (quit-window)
       (should (equal '((1 accepted "one\n2\n3\n")) outcomes))
@@ -244,5 +243,151 @@
     (should (equal "one\n2\n3\n" (gemini-companion-test-text "y")))
     (execute-kbd-macro "qy")
     (should-not ediff-session-registry)))
+
+(defun gemini-companion-ediff-test-keys (map)
+  "Return the keys of MAP, a keymap of Ediff, and those of its prefixes."
+  (let ((keys nil))
+    (map-keymap (lambda (event binding)
+                  (cond ((keymapp binding)
+                         (map-keymap (lambda (second _) (push (vector event second) keys))
+                                     binding))
+                        (binding (push (vector event) keys))))
+                map)
+    (nreverse keys)))
+
+;; "a" copies A to B in Ediff, "wb" saves B, "~" swaps the buffers.
+(ert-deftest gemini-companion-ediff-no-key-of-ediff-changes-the-file ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+    (let* ((file (expand-file-name "a"))
+           (old (gemini-companion-test-file-text file))
+           (new "one\n2\nthree\n4\nfive\n")
+           (visited (find-file-noselect file))
+           (pressed 0))
+      (dolist (requested '(nil t))
+        (dolist (key (with-temp-buffer
+                       (ediff-setup-keymap)
+                       (gemini-companion-ediff-test-keys ediff-mode-map)))
+          (ert-info ((format "%s, %s" (key-description key) requested))
+            (let* ((edit (gemini-companion-test-arrive file new))
+                   (proposal (gemini-companion-edit-proposal-buffer edit)))
+              (when requested
+                (gemini-companion-review))
+              (setf (gemini-companion-view-drawn (gemini-companion-edit-view edit)) 0)
+              (should (equal gemini-companion-ediff-test-panel
+                             (buffer-name (window-buffer))))
+              (cl-letf (((symbol-function 'read-multiple-choice)
+                         (lambda (&rest _) '(?k)))
+                        ((symbol-function 'y-or-n-p) #'ignore)
+                        ((symbol-function 'read-string) (lambda (&rest _) "")))
+                (ignore-error (user-error error)
+                  (execute-kbd-macro key)))
+              (setq pressed (1+ pressed)
+                    prefix-arg nil)
+              (should (gemini-companion-edit-open-p edit))
+              (should (equal old (gemini-companion-test-file-text file)))
+              (with-current-buffer visited
+                (should (equal old (buffer-string)))
+                (should-not (buffer-modified-p)))
+              (should (equal new (gemini-companion-test-text proposal)))
+              (should (equal (if (and requested (equal [?a] key))
+                                 (string-replace "one" "1" new)
+                               new)
+                             (gemini-companion-edit-text edit)))
+              (should (eq proposal (buffer-local-value
+                                    'ediff-buffer-B
+                                    (get-buffer gemini-companion-ediff-test-panel))))
+              (gemini-companion-edit-reject edit)
+              (delete-other-windows)
+              (set-window-buffer nil "*scratch*")))))
+      (should (< 100 pressed)))))
+
+(ert-deftest gemini-companion-ediff-letters-do-what-ediff-does ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+    (let* ((edit (gemini-companion-test-show "a" "one\n2\nthree\n4\nfive\n"))
+           (panel gemini-companion-ediff-test-panel)
+           (press (lambda (keys)
+                    (ert-with-message-capture messages
+                      (condition-case problem
+                          (execute-kbd-macro (kbd keys))
+                        (user-error (message "%s" (error-message-string problem))))
+                      (concat (substring (gemini-companion-test-text panel) 0 4)
+                              " " (car (last (split-string messages "\n" t))))))))
+      (setf (gemini-companion-view-drawn (gemini-companion-edit-view edit)) 0)
+      (pcase-dolist
+          (`(,keys ,numbers ,said ,text)
+           '(("n" " 2/3" "" "one\n2\nthree\n4\nfive\n")
+             ("a" " 2/3" "Hunk excluded; rb restores it" "one\n2\n3\n4\nfive\n")
+             ("a" " 2/3" "Hunk is excluded already" "one\n2\n3\n4\nfive\n")
+             ("r a" " 2/3" "The file is written when you accept: C-c C-c"
+              "one\n2\n3\n4\nfive\n")
+             ("r b" " 2/3" "Hunk restored" "one\n2\nthree\n4\nfive\n")
+             ("r b" " 2/3" "Hunk is not excluded" "one\n2\nthree\n4\nfive\n")
+             ("x" " 2/3" "Hunk excluded" "one\n2\n3\n4\nfive\n")
+             ("p" " 1/3" "" "one\n2\n3\n4\nfive\n")
+             ("w a" " 1/3" "The file is written when you accept: C-c C-c"
+              "one\n2\n3\n4\nfive\n")
+             ("b" " 1/3" "The file is written when you accept: C-c C-c"
+              "one\n2\n3\n4\nfive\n")
+             ("r x" " 1/3" "Not in a review" "one\n2\n3\n4\nfive\n")
+             ("R" " 1/3" "Not in a review; C-c C-r rejects with a reason"
+              "one\n2\n3\n4\nfive\n")
+             ("~" " 1/3" "Not in a review" "one\n2\n3\n4\nfive\n")
+             ("!" " 1/3" "" "one\n2\n3\n4\nfive\n")))
+        (ert-info (keys)
+          (should (string-prefix-p (concat numbers " " said) (funcall press keys)))
+          (should (equal text (gemini-companion-edit-text edit)))))
+      ;; What is typed shows all keys, and the line again.
+      (funcall press "?")
+      (should (string-search "rb restore" (gemini-companion-test-text panel)))
+      (funcall press "n")
+      (should (string-search "2/3 excluded" (gemini-companion-test-text panel)))
+      (funcall press "?")
+      (should-not (string-search "rb restore" (gemini-companion-test-text panel)))
+      ;; The windows of the review may be arranged otherwise, and end with it.
+      (funcall press "|")
+      (let ((before (cl-count "*scratch*" (gemini-companion-test-window-names)
+                              :test #'equal)))
+        (should (= 0 before))
+        (execute-kbd-macro (kbd "C-c C-c"))
+        (should (equal '((1 accepted "one\n2\n3\n4\nfive\n")) outcomes))))))
+
+(ert-deftest gemini-companion-ediff-keys-and-options-of-the-user-apply ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+    (let ((ediff-keymap-setup-hook
+           (list (lambda ()
+                   (define-key ediff-mode-map "J" #'ediff-next-difference)
+                   (define-key ediff-mode-map "X" #'ediff-copy-A-to-B)
+                   (define-key ediff-mode-map "x" #'ediff-suspend))))
+          (split nil))
+      (let* ((ediff-split-window-function
+              (lambda () (setq split t) (split-window-vertically)))
+             (edit (gemini-companion-test-show "a" "one\n2\nthree\n4\n5\n")))
+        (should split)
+        (setf (gemini-companion-view-drawn (gemini-companion-edit-view edit)) 0)
+        (execute-kbd-macro (kbd "J X"))
+        (should (equal "one\n2\n3\n4\n5\n" (gemini-companion-edit-text edit)))
+        (execute-kbd-macro (kbd "x"))
+        (should (equal "one\n2\nthree\n4\n5\n" (gemini-companion-edit-text edit)))
+        (save-window-excursion
+          (call-interactively (key-binding (kbd "C-h m"))))
+        (should (string-match-p "^a[ \t]+gemini-companion-ediff-exclude"
+                                (gemini-companion-test-text "*Help*")))))))
+
+(ert-deftest gemini-companion-ediff-line-of-the-panel-fits ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-show "a" "one\n2\nthree\n")
+    (with-current-buffer gemini-companion-ediff-test-panel
+      (pcase-dolist
+          (`(,width . ,line)
+           '((160 . " 1/2  C-c C-c accept  C-c C-k reject  a exclude  e edit  q ask  ? all")
+             (80 . " 1/2  C-c C-c accept  C-c C-k reject  a exclude  e edit  q ask  ? all")
+             (60 . " 1/2  C-c C-c accept  C-c C-k reject  q ask  ? all")
+             (40 . " 1/2  C-c C-c accept  C-c C-k reject")
+             (25 . " 1/2  C-c C-c accept")))
+        (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) width)))
+          (should (equal line (substring-no-properties
+                               (gemini-companion-ediff--brief-help))))
+          (dolist (line (split-string (gemini-companion-ediff--long-help) "\n"))
+            (should (< (string-width line) 80))))))))
 
 ;;; gemini-companion-ediff-test.el ends here

@@ -30,8 +30,8 @@
               (set-buffer-modified-p unsaved))
             (setf (gemini-companion-edit-remarks diff) (and changed '(changed)))
             (should (string-match-p
-                     (concat "\\` " beginning "account-settings\\.py \\+1 .1  a accept  \
-r reject  \\? keys  n next  x exclude  e edit  c comment, \
+                     (concat "\\` " beginning "account-settings\\.py \\+1 .1  C-c C-c accept  \
+C-c C-k reject  C-c C-n next  x exclude  e edit  c comment, \
 src/components/account-settings.py, the CLI")
                      (gemini-companion-test-header)))))))))
 
@@ -83,7 +83,7 @@ src/components/account-settings.py, the CLI")
       (let ((edit (gemini-companion-test-show file "2\n")))
         (gemini-companion-header-test-connect edit)
         (should (string-match-p
-                 (format "\\` %s, new file \\+1 .0  a accept .*%s, the CLI" (car names)
+                 (format "\\` %s, new file \\+1 .0  C-c C-c accept .*%s, the CLI" (car names)
                          (if (cdr names) (concat ", " (cadr names)) ""))
                  (gemini-companion-test-header)))
         (gemini-companion-edit-reject edit)))))
@@ -96,10 +96,10 @@ src/components/account-settings.py, the CLI")
            (diff (gemini-companion-test-arrive "src.py" "2\n" 1 session)))
       (gemini-companion-arrival-view diff 'requested)
       (pcase-dolist (`(,others . ,expected)
-                     `((() . " src.py +1 −1  a accept  r reject  ? keys")
+                     `((() . " src.py +1 −1  C-c C-c accept  C-c C-k reject")
                        ((,(gemini-companion-session-make
                            :id "two" :client "qwen" :directory "/src/bank/"))
-                        . ,(format " src.py by %s +1 −1  a accept" name))))
+                        . ,(format " src.py by %s +1 −1  C-c C-c accept" name))))
         (gemini-companion-test-set-sessions (cons session others))
         (should (string-prefix-p expected (gemini-companion-test-header)))
         ;; Once.
@@ -111,7 +111,7 @@ src/components/account-settings.py, the CLI")
     (make-symbolic-link "/gemini-companion/new/companion-test" "link")
     (pcase-dolist (`(,file ,regexp)
                    `(("/gemini-companion/new/companion-test"
-                      ,(concat "\\` outside your projects; companion-test, new file .*  a accept"
+                      ,(concat "\\` outside your projects; companion-test, new file .*  C-c C-c accept"
                                ".*, /gemini-companion/new/companion-test"))
                      ("link" "outside your projects; by a symbolic link; comp")))
       (let ((diff (gemini-companion-test-show file "2\n")))

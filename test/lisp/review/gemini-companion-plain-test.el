@@ -12,7 +12,7 @@
     (gemini-companion-test-with-reviews nil
       (let ((layout (gemini-companion-test-layout))
             (edit (gemini-companion-test-show "__init__.py" text)))
-        (setf (gemini-companion-view-drawn (gemini-companion-edit-view edit)) t)
+        (setf (gemini-companion-view-drawn (gemini-companion-edit-view edit)) 0)
         (should (equal "*gemini proposal: __init__.py*" (buffer-name (window-buffer))))
         (with-current-buffer (window-buffer)
           (should (equal text (buffer-string)))
@@ -22,7 +22,7 @@
           (should (eq #'self-insert-command (key-binding "a")))
           (insert "mine\n")
           (call-interactively (key-binding (kbd "C-c C-e")))
-          (call-interactively (key-binding "a")))
+          (call-interactively (key-binding (kbd "C-c C-c"))))
         (should (equal (list (list 1 'accepted (concat "mine\n" text))) outcomes))
         (should (equal layout (gemini-companion-test-layout)))))))
 
