@@ -172,7 +172,7 @@ class Scene:
     def accept(self, file: Path) -> None:
         """Accept the review, and wait for the next one, that of ``file``."""
         request_count = len(self.cli.model.requests)
-        self.press("a")
+        self.press("C-c C-c")
         eventually(
             lambda: len(self.cli.model.requests) > request_count, "the model is asked"
         )
@@ -184,7 +184,7 @@ class Scene:
         self.start()
         self.ask(write_file(self.file, text), say("All done."))
         self.arrive(self.file)
-        self.press("C-c g r a")
+        self.press("C-c g r C-c C-c")
         self.finish("All done.")
 
     def finish(self, text: str) -> None:
@@ -253,7 +253,7 @@ def waiting(scene: Scene, picture: Path) -> None:
     test = write_file(scene.test, PRICE_TEST)
     scene.ask(write_file(scene.file, RIGHT_PRICE), test, say("done"))
     scene.arrive(scene.file)
-    scene.press("C-c g r a")
+    scene.press("C-c g r C-c C-c")
     scene.reviews.shown(scene.test.name)
     scene.press("C-c g l C-x 1")
     scene.wait_until_still()
@@ -384,11 +384,11 @@ def demo(scene: Scene, picture: Path) -> None:
     scene.arrive(scene.file)
     film.take(2.5, "You wait in the terminal: the review begins by itself")
     scene.press("C-c g r")
-    film.take(1.2, "C-c g r: letters are keys of the review now")
+    film.take(1.2, "C-c g r: letters exclude and edit now")
     scene.press("x")
     film.take(2, "x: a hunk is excluded, the rate stays")
     scene.accept(scene.file)
-    film.take(3, "a: accepted. Emacs reports the new error, and the model fixes it")
+    film.take(3, "C-c C-c: accepted. Emacs reports the new error, the model fixes it")
     scene.press("C-c g a y")
     film.take(1.8, "C-c g a y: the rest of the turn is written without review")
     scene.emacs.act('(quit-windows-on "*gemini*")')
