@@ -80,19 +80,29 @@ It is valid while TIME is the modification time at which the file was visited
 or saved.  A rename in Emacs may choose another major mode.")
 (put 'gemini-companion-revert--ancestor 'permanent-local t)
 
+(defvar gemini-companion-revert--vc-buffers nil
+  "Buffers whose mode line has an outdated state of version control.")
+
+(defvar gemini-companion-revert--vc-timer (timer-create)
+  "Timer of `gemini-companion-revert--refresh-vc'.")
+
 ;;;; Start
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'revert)))
   "Record the text of a file buffer before its first change.
-Revert buffers before commands, and those of a host that was connected."
+Revert buffers before commands, and those of a host that was connected.  Update
+mode lines once they are displayed."
   '((first-change-hook gemini-companion-revert--keep-ancestor)
     (gemini-companion-names-hosts-hook gemini-companion-revert--remote)
+    (window-buffer-change-functions gemini-companion-revert--refresh-vc-soon)
     ;; After functions that end a search.
     (pre-command-hook gemini-companion-revert--before-command 90)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'revert)))
   "Stop reverting, and remove the recorded texts."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
+  (cancel-timer gemini-companion-revert--vc-timer)
+  (setq gemini-companion-revert--vc-buffers nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-revert--ancestor))))
@@ -276,8 +286,40 @@ If the buffer has unsaved text, report how to merge it instead.  For KEYS, see
       (setq gemini-companion-revert--stamp stamp)
       (let ((lines (gemini-companion-revert--revert content (car stamp))))
         (gemini-companion-revert--highlight lines)
+        (gemini-companion-revert--outdate-vc)
         (when (and keys lines)
           (gemini-companion-revert--go-to (caar lines) keys))))))
+
+;; `vc-refresh-state' waits for git, so one buffer is updated at a time, and only if it
+;; is displayed.
+(defun gemini-companion-revert--outdate-vc ()
+  "Make VC compute the state of the file of the current buffer again.
+Do nothing for a remote file."
+  (when (and vc-mode
+             (equal buffer-file-name (gemini-companion-names-file))
+             (not (file-remote-p buffer-file-name)))
+    (vc-file-clearprops buffer-file-name)
+    (cl-pushnew (current-buffer) gemini-companion-revert--vc-buffers)
+    (gemini-companion-revert--refresh-vc-soon)))
+
+(defun gemini-companion-revert--refresh-vc-soon (&rest _)
+  "Update the mode lines of displayed buffers soon, if some are outdated."
+  (when gemini-companion-revert--vc-buffers
+    (cancel-timer gemini-companion-revert--vc-timer)
+    (setq gemini-companion-revert--vc-timer
+          (run-at-time 0.5 nil #'gemini-companion-revert--refresh-vc))))
+
+(defun gemini-companion-revert--refresh-vc ()
+  "Update the mode line of a displayed buffer, if the user is idle; then go on."
+  (cl-callf2 seq-filter #'buffer-live-p gemini-companion-revert--vc-buffers)
+  (when-let* ((buffer (seq-find (lambda (buffer) (get-buffer-window buffer 'visible))
+                                gemini-companion-revert--vc-buffers)))
+    (when (gemini-companion-idle-user-p)
+      (cl-callf2 delq buffer gemini-companion-revert--vc-buffers)
+      (gemini-companion-log-guarded "Version control"
+        (with-current-buffer buffer
+          (vc-refresh-state))))
+    (gemini-companion-revert--refresh-vc-soon)))
 
 (defun gemini-companion-revert--report-stale (file stamp)
   "Report that the current buffer has the text of FILE before STAMP.

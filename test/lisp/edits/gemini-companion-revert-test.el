@@ -82,6 +82,39 @@ revert it"))
       (should (equal text (buffer-string)))
       (should-not (buffer-modified-p)))))
 
+;; VC keeps the state of a file until Emacs itself saves it.
+(ert-deftest gemini-companion-revert-updates-the-state-of-version-control ()
+  (skip-unless (executable-find "git"))
+  (gemini-companion-test-with-directory '(("a" "1\n"))
+    (let ((file (expand-file-name "a"))
+          (vc-handled-backends '(Git))
+          (inhibit-message t))
+      (pcase-dolist (`(,command . ,arguments)
+                     '(("init" "-q") ("add" "a")
+                       ("-c" "user.name=A" "-c" "user.email=a@example.com"
+                        "commit" "-q" "-m" "First")))
+        (should (eq 0 (apply #'call-process "git" nil nil nil command arguments))))
+      (gemini-companion-part-start 'watch)
+      (gemini-companion-part-start 'revert)
+      (unwind-protect
+          (with-current-buffer (find-file-noselect file)
+            (should (string-prefix-p "Git-" (string-trim vc-mode)))
+            (should (eq 'up-to-date (vc-state file)))
+            (gemini-companion-test-write file "2\n")
+            (gemini-companion-revert-now file)
+            (should (equal "2\n" (buffer-string)))
+            ;; A command is right at once, the mode line once it is displayed.
+            (should (eq 'edited (vc-state file)))
+            (should (string-prefix-p "Git-" (string-trim vc-mode)))
+            (save-window-excursion
+              (set-window-buffer nil (current-buffer))
+              (gemini-companion-revert--refresh-vc-soon)
+              (gemini-companion-test-eventually
+                (string-prefix-p "Git:" (string-trim vc-mode))))
+            (should-not gemini-companion-revert--vc-buffers))
+        (gemini-companion-part-stop 'revert)
+        (gemini-companion-part-stop 'watch)))))
+
 (ert-deftest gemini-companion-revert-hooks-have-the-variables-of-the-command ()
   ;; Emacs 31 has another name for the first one.
   (pcase-dolist (`(,text . ,name) '(("1\n" . revert-buffer-in-progress-p)
