@@ -191,7 +191,8 @@ Ediff calls this at the end of its start, in the control panel."
   (setq-local ediff-brief-help-message-function #'gemini-companion-ediff--brief-help
               ediff-long-help-message-function #'gemini-companion-ediff--long-help
               ediff-display-help-hook nil
-              ediff-before-setup-windows-hook nil
+              ediff-before-setup-windows-hook
+              (list #'gemini-companion-ediff--forget-screen)
               ediff-after-setup-windows-hook
               (list #'gemini-companion-ediff--note-windows)
               ediff-select-hook (list #'gemini-companion-ediff--write-panel)
@@ -213,11 +214,20 @@ Ediff calls this at the end of its start, in the control panel."
     ;; A global mode for line numbers would number the panel after the next command.
     (display-line-numbers-mode -1)))
 
+(defun gemini-companion-ediff--forget-screen ()
+  "Make Emacs give up its copy of the screen if Ediff is to arrange windows.
+See `gemini-companion-windows-forget-screen'.  The control panel is current."
+  (unless (ediff-keep-window-config (current-buffer))
+    (gemini-companion-windows-forget-screen)))
+
 (defun gemini-companion-ediff--note-windows ()
-  "Record the windows of the review, which Ediff has arranged.
+  "Record the windows of the review, which Ediff may have arranged.
 The control panel is current."
   (when-let* ((view (gemini-companion-edit-view gemini-companion-edit-here)))
-    (gemini-companion-review-note-windows view)))
+    (let ((windows (gemini-companion-view-windows view)))
+      (gemini-companion-review-note-windows view)
+      (unless (equal windows (gemini-companion-view-windows view))
+        (gemini-companion-windows-forget-screen)))))
 
 ;;;; Control panel
 
