@@ -463,7 +463,8 @@ class World:
             self.makers[path] = "user"
             self.typed.update((path, line) for line in lines_in(content))
             # As if all of that was some time ago.
-            os.utime(path, (time.time() - 100,) * 2, follow_symlinks=False)
+            then = time.time() - 100
+            os.utime(path, (then, then), follow_symlinks=False)
 
     def nested(self, name: str) -> None:
         shutil.copytree(self.root / ".git", self.root / name / ".git")
