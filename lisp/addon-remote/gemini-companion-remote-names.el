@@ -48,14 +48,16 @@ A disconnected host stays in the list, since its edits need the copies.")
 ;;;; Mapping
 
 (defun gemini-companion-remote-names--mapped (file pairs)
-  "Map the name of FILE by the first of PAIRS whose directory has FILE.
+  "Map the name of FILE by the first of PAIRS whose directory has or is FILE.
 PAIRS are lists (FROM TO) of directories.  Return nil if none has FILE."
   (let ((file-name-handler-alist nil))
     (seq-some (pcase-lambda (`(,from ,to))
-                (let ((from (file-name-as-directory from)))
-                  (and (string-prefix-p from file)
-                       (concat (file-name-as-directory to)
-                               (substring file (length from))))))
+                (let ((directory (file-name-as-directory from)))
+                  (cond ((string-prefix-p directory file)
+                         (concat (file-name-as-directory to)
+                                 (substring file (length directory))))
+                        ((equal file (directory-file-name from))
+                         (directory-file-name to)))))
               pairs)))
 
 (defun gemini-companion-remote-names-shared (name)

@@ -18,6 +18,9 @@
                    `(("/ssh:far:/srv/p/a" "/copies/srv/p/a")
                      ("/ssh:far:~/a" "/copies/home/me/a")
                      ("/ssh:far:/shared/b" ,(expand-file-name "b" directory))
+                     ;; The directory itself may be a root.
+                     ("/ssh:far:/shared" ,directory)
+                     ("/ssh:far:/sharedb" "/copies/sharedb")
                      ("/ssh:other:/srv/p/a" nil)
                      ("/srv/p/a" nil)))
       (should (equal copy (gemini-companion-names-copy remote))))

@@ -109,17 +109,22 @@ a\\ it\\\\\\'s")))
         ;; Another host may share the directory.
         (push `("/docker:two:" ("/app" . ,(cdr pair)))
               (cdr gemini-companion-remote-directories))
-        (pcase-dolist (`(,file ,host ,named)
-                       `(("/copies/srv/p/x/a" "/ssh:far:" "/srv/p/x/a")
-                         (,(expand-file-name "q" (cdr pair)) "/docker:two:" "/app/q")
-                         ("/none/a" "/docker:two:" "/none/a")))
+        (push '("/docker:two:" :state "connected" :roots (("/app" "/app")))
+              gemini-companion-remote-names-hosts)
+        ;; Lines of a file outside the roots of all hosts stay here.
+        (pcase-dolist (`(,file ,host ,named ,line)
+                       `(("/copies/srv/p/x/a" "/ssh:far:" "/srv/p/x/a" "> 1\n")
+                         (,(expand-file-name "q" (cdr pair)) "/docker:two:" "/app/q"
+                          "> 1\n")
+                         ("/copies/srv/other/a" "/ssh:far:" "/srv/other/a" "")
+                         ("/none/a" "/docker:two:" "/none/a" "")))
           (setq edit (gemini-companion-test-open
                       file "1\n" 3
                       (gemini-companion-session-make
                        :id "two" :client "gemini" :remote host)))
           (gemini-companion-comment-test-on-proposal edit 1 "Why?")
           (gemini-companion-edit-reject-with-reason edit "")
-          (should (equal (format "No: %s:1\n> 1\nWhy?" named) (car kill-ring)))
+          (should (equal (format "No: %s:1\n%sWhy?" named line) (car kill-ring)))
           (gemini-companion-remove-comments 'all))))))
 
 (ert-deftest gemini-companion-remote-shares-what-is-not-excluded-there ()
