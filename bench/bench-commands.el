@@ -291,7 +291,7 @@ SIDE is `ours', what watches the output, or `comparator', `term'."
 ;;;; What has blocked Emacs
 
 (defun bench-commands-sequences (side)
-  "Return the ms of CPU for 4,000 sequences in the output of a CLI that is connected.
+  "Return the ms of CPU for 4,000 sequences in the output of a connected CLI.
 SIDE is `ours', alternating reports of its state, or `comparator', links."
   (let* ((process (bench-commands--terminal))
          (gemini-companion-state--records

@@ -1054,7 +1054,7 @@ The third argument is a phrase about them."
   (gemini-companion-text-normalized (decode-coding-string bytes 'utf-8-unix)))
 
 (defmacro gemini-companion-saved-test-each-conversion (text &rest body)
-  "Evaluate BODY with a file a that had `before' and has `after', now and restarted.
+  "Evaluate BODY with a file that had `before' and has `after', and restarted.
 If TEXT is non-nil, the CLI has reported what TEXT makes of the bytes; otherwise a
 command has written them.  In BODY, the edit is `edit'."
   (declare (indent 1) (debug t))
