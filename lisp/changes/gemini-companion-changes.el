@@ -590,6 +590,13 @@ BUFFER has that text, or is nil if the file has it."
                     buffer-file-coding-system))
           (gemini-companion-watch-stamp (gemini-companion-changes-path record)))))
 
+(defun gemini-companion-changes-read-version (record)
+  "Return a value that differs, by `equal', once RECORD's file is written or read."
+  (let* ((path (gemini-companion-changes-path record))
+         (buffer (gemini-companion-names-buffer path)))
+    (list (gemini-companion-watch-stamp path)
+          (and buffer (with-current-buffer buffer (visited-file-modtime))))))
+
 (defun gemini-companion-changes--see (record lines &optional key)
   "Return the `gemini-companion-changes-seen' of RECORD in LINES; KEY is its key."
   (let ((look (gemini-companion-record-look

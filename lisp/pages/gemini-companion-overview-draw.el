@@ -164,12 +164,12 @@ RIGHT is at the right edge."
 
 (defun gemini-companion-overview-draw--never-written-p (edit)
   "Return non-nil if EDIT has ended, and its file never had its text."
-  (memq (gemini-companion-changes-status edit) '(rejected dismissed unwritten)))
+  (memq (gemini-companion-edit-status edit) '(rejected dismissed unwritten)))
 
 (defun gemini-companion-overview-draw--decided (row)
   "Return the outcome of ROW, a file with no changes left, a short text."
   (let* ((edit (gemini-companion-overview-row-edit row))
-         (status (gemini-companion-changes-status edit))
+         (status (gemini-companion-overview-row-outcome row))
          (exists (gemini-companion-text-attributes
                   (gemini-companion-overview-row-path row)))
          (states (seq-uniq (mapcar #'gemini-companion-record-decided-state
@@ -362,7 +362,9 @@ ROW is a file with a record."
                 (gemini-companion-overview-row-file row)))
           (gemini-companion-comment-times (gemini-companion-overview-row-session row))
           (gemini-companion-turn-ended turn)
-          (gemini-companion-changes-status edit)
+          ;; What became of the edit depends on these and the version.
+          (gemini-companion-edit-status edit)
+          (gemini-companion-changes-read-version (gemini-companion-overview-row-record row))
           gemini-companion-after-write)))
 
 (defun gemini-companion-overview-draw--asking (count width)
@@ -621,7 +623,7 @@ omitted."
   "Return a word for the outcome of ROW, a file with no changes left."
   (let ((edit (gemini-companion-overview-row-edit row)))
     (if (gemini-companion-overview-draw--never-written-p edit)
-        (gemini-companion-edit-word (gemini-companion-changes-status edit))
+        (gemini-companion-edit-word (gemini-companion-edit-status edit))
       (gemini-companion-overview-draw--decided row))))
 
 (defun gemini-companion-overview-draw--reviewed (row before width)
@@ -666,7 +668,8 @@ omitted."
      (concat before
              (gemini-companion-overview-draw--columns
               (gemini-companion-overview-draw--answer edit)
-              (if (memq (gemini-companion-changes-status edit) '(unreviewed unwritten))
+              (if (memq (gemini-companion-overview-row-outcome row)
+                        '(unreviewed unwritten))
                   'warning
                 'shadow)
               (gemini-companion-overview-draw--lines-of-file row)))
@@ -691,7 +694,7 @@ Those that need attention come first."
       (lambda (text) (propertize text 'face 'gemini-companion-file-remark))
       (delq nil
             (list
-             (and (eq 'unwritten (gemini-companion-changes-status edit))
+             (and (eq 'unwritten (gemini-companion-edit-status edit))
                   (gemini-companion-edit-word 'unwritten))
              (gemini-companion-overview-draw--since-comments row)
              (gemini-companion-overview-draw--unsaved row))))

@@ -51,9 +51,10 @@ ROWS are the rows below it.  PATH is the name of the file and FILE its true
 name.  RECORD is that of the file, or nil if there is none, and SNAPSHOT
 what was read of it, or nil.  LEFT are its changes that are left and of
 TURN, and DECIDED those of TURN that are kept or undone.  NEWER is the
-newest turn in which changes of TURN are counted, or nil."
+newest turn in which changes of TURN are counted, or nil.  STATUS is for
+`gemini-companion-overview-row-outcome'."
   key level kind rows session turn edit edits request file path record snapshot
-  left decided newer text action)
+  left decided newer text action (status 'unknown))
 
 (cl-defstruct (gemini-companion-overview-row--snapshot
                (:noinline t)
@@ -77,6 +78,14 @@ the command is called on the row.")
   "Table from records to their last snapshots.")
 
 ;;;; Records
+
+(defun gemini-companion-overview-row-outcome (row)
+  "Return the `gemini-companion-changes-status' of the edit of ROW, a file.
+It is asked once, as ROW is drawn once: asking takes as long as to draw it."
+  (if (eq 'unknown (gemini-companion-overview-row-status row))
+      (setf (gemini-companion-overview-row-status row)
+            (gemini-companion-changes-status (gemini-companion-overview-row-edit row)))
+    (gemini-companion-overview-row-status row)))
 
 (defun gemini-companion-overview-row--refresh (record)
   "Return the snapshot of RECORD, a new one if it, or its file, has changed."
