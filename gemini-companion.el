@@ -181,13 +181,10 @@
 ;;;###autoload
 (put 'gemini-companion-share 'safe-local-variable #'null)
 
-(defcustom gemini-companion-ready-hook nil
-  "Hook run once the mode is on and a CLI can connect."
-  :type 'hook
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-server)
-
 ;;;; State
+
+(defvar gemini-companion-ready-hook nil
+  "Hook run once the mode is on and a CLI can connect.")
 
 ;; The parts read this before -context is loaded.
 (defvar gemini-companion-context-directory)

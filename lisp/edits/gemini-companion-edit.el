@@ -39,18 +39,6 @@
   "Reviews of proposed edits."
   :group 'gemini-companion)
 
-(defcustom gemini-companion-edit-opened-functions nil
-  "Functions called with an edit each time its review is displayed."
-  :type 'hook
-  :package-version '(gemini-companion . "0.1.0"))
-
-(defcustom gemini-companion-edit-closed-functions nil
-  "Functions called with an edit after its review has ended and is closed.
-They are also called for an edit that was never displayed.
-`gemini-companion-edit-status' returns the outcome."
-  :type 'hook
-  :package-version '(gemini-companion . "0.1.0"))
-
 ;;;; Keys
 
 (define-minor-mode gemini-companion-review-mode
@@ -62,6 +50,14 @@ They are also called for an edit that was never displayed.
 (put 'gemini-companion-review-mode 'permanent-local t)
 
 ;;;; State
+
+(defvar gemini-companion-edit-opened-functions nil
+  "Functions called with an edit each time its review is displayed.")
+
+(defvar gemini-companion-edit-closed-functions nil
+  "Functions called with an edit after its review has ended and is closed.
+They are also called for an edit that was never displayed.
+`gemini-companion-edit-status' returns the outcome.")
 
 (cl-defstruct (gemini-companion-edit
                (:noinline t)

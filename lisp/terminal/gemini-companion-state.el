@@ -26,17 +26,6 @@
 
 (autoload 'gemini-companion-terminal-show-question "gemini-companion-terminal")
 
-;;;; Customization
-
-(defcustom gemini-companion-turn-end-functions nil
-  "Functions called when a CLI has ended a turn.
-Each is called with the session, the true names of the files that the CLI
-has written in that turn, and the first line of the prompt, or nil if that
-is unknown.  A timer calls them."
-  :type 'hook
-  :group 'gemini-companion
-  :package-version '(gemini-companion . "0.1.0"))
-
 ;;;; State
 
 (cl-defstruct (gemini-companion-state-question
@@ -52,6 +41,12 @@ or nil."
 (defvar gemini-companion-state-pending-function #'ignore
   "Function that returns non-nil if a prompt for a session is about to be sent.
 The session is its argument.  Such a CLI is ready, but not done.")
+
+(defvar gemini-companion-turn-end-functions nil
+  "Functions called when a CLI has ended a turn.
+Each is called with the session, the true names of the files that the CLI
+has written in that turn, and the first line of the prompt, or nil if that
+is unknown.  A timer calls them.")
 
 (defvar gemini-companion-state-functions nil
   "Functions called after the state of a CLI or its turn has changed.
