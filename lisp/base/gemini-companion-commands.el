@@ -52,6 +52,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :enable changes-here)
      ("d" gemini-companion-turn-page "Overview: changes left" (global change)
       :enable changes)
+     ("M" gemini-companion-merge "Merge unsaved text with the file" (global))
      ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
     ("Changes"
@@ -72,9 +73,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :words ((proposal . "comment") (comments . "comment") (cli . "comment")
               (turn . "comment") (file . "comment") (change . "comment")
               (kept . "comment") (undone . "comment")))
-     ("D" gemini-companion-remove-comments "Remove sent comments" (overview))
-     ("M" gemini-companion-overview-merge "Merge what was written since" (overview)
-      :enable overview-written))
+     ("D" gemini-companion-remove-comments "Remove sent comments" (overview)))
     ("Waiting"
      ("a" gemini-companion-overview-accept "Accept" (overview)
       :enable overview-proposal :first t

@@ -743,8 +743,7 @@ Those that need attention come first."
   (when-let* ((buffer (gemini-companion-revert-unsaved
                        (gemini-companion-overview-row-path row))))
     (cond ((gemini-companion-revert-unmerged-p buffer)
-           (substitute-command-keys "written since; \\<gemini-companion-overview-mode-map>\
-\\[gemini-companion-overview-merge] merges"))
+           "written since; merge its buffer")
           ((gemini-companion-overview-row-decided row) "not saved")
           ((gemini-companion-overview-row-left row) "unsaved changes here"))))
 

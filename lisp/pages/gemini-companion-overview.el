@@ -1054,16 +1054,6 @@ With an active region, exclude its lines, by an edit of the proposal."
     ((or 'file 'comments) (gemini-companion-overview-visit))
     (_ (user-error "No file here"))))
 
-(defun gemini-companion-overview-merge ()
-  "Merge what was written to the file at point into its buffer."
-  (interactive nil gemini-companion-overview-mode)
-  (let* ((row (gemini-companion-overview--file-row nil))
-         (buffer (or (gemini-companion-names-buffer
-                      (gemini-companion-overview-row-path row))
-                     (user-error "No buffer visits this file; nothing to merge"))))
-    (with-current-buffer buffer
-      (gemini-companion-merge))))
-
 ;;;; Visiting
 
 (defun gemini-companion-overview-visit ()

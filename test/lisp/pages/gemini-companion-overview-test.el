@@ -395,7 +395,7 @@ since when a CLI waits: the name is longer."
         (gemini-companion-list)
         (gemini-companion-overview-test-keys "3")
         (should (gemini-companion-overview-test-rows
-                 (format "%s  \\+1 −1  a  written since; M merges  %s" state right)))
+                 (format "%s  \\+1 −1  a  written since; merge its buffer  %s" state right)))
         (unless reviewed
           (should (= 1 (gemini-companion-test-left)))
           (should-not (gemini-companion-test-marked "a"))
@@ -408,9 +408,8 @@ since when a CLI waits: the name is longer."
                                  (gemini-companion-test-refusal
                                    (gemini-companion-undo-change))))
           (should (equal "1\n2\n3\n4\n5\n6\nmine\n" (buffer-string))))
-        (with-current-buffer "*gemini*"
-          (gemini-companion-overview-test-go-to state)
-          (gemini-companion-overview-test-keys "M"))
+        (with-current-buffer "a"
+          (call-interactively (lookup-key gemini-companion-command-map "M")))
         (should (equal "1\ntwo\n3\n4\n5\n6\nmine\n"
                        (with-current-buffer "a" (buffer-string))))
         (unless reviewed
@@ -1556,8 +1555,6 @@ Questions are answered by no."
                ("C-o" (turn) "does not run in a terminal of this Emacs")
                ("e" (asks cli turn) "No file here")
                ("c" (asks) "No line of a file here")
-               ("M" (proposal hunk asks cli turn) "No file of a turn here")
-               ("M" (file change) "No buffer needs a merge")
                ("D" (proposal asks cli turn file change) "No sent comments to remove")))
           (dolist (key (split-string keys))
             (dolist (where wheres)
