@@ -22,16 +22,10 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 
-;;;; Customization
+;;;; State
 
-(defcustom gemini-companion-offer-extension t
-  "Non-nil means offer the extension of a CLI that cannot connect without it.
-`gemini-companion-run' offers it when it starts Pi.  If you answer no, or
-if \\[gemini-companion-extension] removes the extension, the option is set
-to nil.  The same command installs the extension again."
-  :type 'boolean
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-terminal)
+(defvar gemini-companion-extension--declined nil
+  "Non-nil once the user has declined or removed an extension in this Emacs.")
 
 ;;;; Files
 
@@ -105,22 +99,18 @@ A running CLI continues to use the version that it has loaded."
            (gemini-companion-client-title client)))
 
 (defun gemini-companion-extension--remove (client)
-  "Remove the extension of CLIENT, do not offer it again, and report that."
+  "Remove the extension of CLIENT, and report that.
+It is not offered again in this Emacs."
   (let ((directory (gemini-companion-extension--directory client)))
     (pcase-dolist (`(,file . ,_) (gemini-companion-extension--files client))
       (delete-file file))
     ;; A directory with files of the user stays.
     (ignore-error file-error
       (delete-directory directory))
-    (gemini-companion-extension--decline)
+    (setq gemini-companion-extension--declined t)
     (message "Extension removed; a running %s uses it until you type %s"
              (gemini-companion-client-title client)
              (gemini-companion-client-reload-command client))))
-
-(defun gemini-companion-extension--decline ()
-  "Set and save the option so that extensions are not offered."
-  (gemini-companion-log-guarded "Option not saved"
-    (customize-save-variable 'gemini-companion-offer-extension nil)))
 
 (defun gemini-companion-extension--ask (client)
   "Ask whether to install the extension of CLIENT, and return the answer."
@@ -132,13 +122,13 @@ A running CLI continues to use the version that it has loaded."
 
 (defun gemini-companion-extension-offer (client)
   "Offer the extension of CLIENT, which is about to start, if it needs one.
-Ask the user only once.  The CLI starts whatever the answer is."
-  (when (and gemini-companion-offer-extension
-             (gemini-companion-client-extension client)
-             (not (gemini-companion-extension-installed-p client)))
+Ask the user once in each Emacs.  The CLI starts whatever the answer is."
+  (unless (or gemini-companion-extension--declined
+              (null (gemini-companion-client-extension client))
+              (gemini-companion-extension-installed-p client))
     (if (gemini-companion-extension--ask client)
         (gemini-companion-extension--install client)
-      (gemini-companion-extension--decline))))
+      (setq gemini-companion-extension--declined t))))
 
 ;;;; Findings
 

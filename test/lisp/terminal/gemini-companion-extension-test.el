@@ -17,7 +17,7 @@
      (let* ((home (expand-file-name "pi/" directory))
             (process-environment (cons (concat "PI_CODING_AGENT_DIR=" home)
                                        process-environment))
-            (gemini-companion-offer-extension t)
+            (gemini-companion-extension--declined nil)
             (answers ,answers)
             (questions nil))
        (ignore questions)
@@ -25,8 +25,7 @@
        (cl-letf (((symbol-function 'y-or-n-p)
                   (lambda (question)
                     (push question questions)
-                    (pop answers)))
-                 ((symbol-function 'customize-save-variable) #'set))
+                    (pop answers))))
          ,@body))))
 
 (defun gemini-companion-extension-test-files (home)
@@ -50,7 +49,9 @@
     (should (equal '(good) (gemini-companion-extension-test-marks)))
     (gemini-companion-extension "pi")
     (should-not (gemini-companion-extension-test-files home))
-    (should-not gemini-companion-offer-extension)))
+    ;; It is not offered to who has removed it.
+    (gemini-companion-extension-offer "pi")
+    (should (= 3 (length questions)))))
 
 ;; Emacs said "File exists".
 (ert-deftest gemini-companion-extension-names-a-link-that-leads-nowhere ()
@@ -62,19 +63,18 @@
       (should (string-search "/extensions" refusal))
       (should (string-search "/gone" refusal)))))
 
-(ert-deftest gemini-companion-extension-is-offered-once ()
+(ert-deftest gemini-companion-extension-is-offered-once-in-an-emacs ()
   (gemini-companion-extension-test-with-home (list nil)
     (gemini-companion-extension-offer "gemini")
     (should-not questions)
     (gemini-companion-extension-offer "pi")
     (gemini-companion-extension-offer "pi")
     (should (= 1 (length questions)))
-    (should-not (gemini-companion-extension-installed-p "pi"))
-    (setq gemini-companion-offer-extension t
-          answers (list t))
+    (should-not (gemini-companion-extension-installed-p "pi")))
+  (gemini-companion-extension-test-with-home (list t)
     (gemini-companion-extension-offer "pi")
     (gemini-companion-extension-offer "pi")
-    (should (= 2 (length questions)))
+    (should (= 1 (length questions)))
     (should (gemini-companion-extension-installed-p "pi"))))
 
 (ert-deftest gemini-companion-extension-is-renewed-where-it-is-installed ()
