@@ -295,9 +295,7 @@ Select the terminal.  Return a message."
                         :phase 'inserted)))
              (gemini-companion-prompt--seek
               task
-              (gemini-companion-prompt--seen-as
-               text (gemini-companion-session-client session))
-              process)
+              (gemini-companion-prompt--seen-as text) process)
              task))
           (gemini-companion-prompt--paste process text)
           (gemini-companion-terminal-show terminal)
@@ -314,12 +312,12 @@ Select the terminal.  Return a message."
              (t "Terminal of %s does not accept input now; text copied to the kill ring"))
        name))))
 
-(defun gemini-companion-prompt--seen-as (text client)
+(defun gemini-companion-prompt--seen-as (text)
   "Return a regexp for the beginning or the end of TEXT in a terminal.
-CLIENT may break a long word, and displays placeholders for images and
+A CLI may break a long word, and displays placeholders for images and
 for a long text.  Eat has fillers between wide characters."
   (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
-    (concat (gemini-companion-client-placeholder client) "\\|"
+    (concat "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)\\|"
             (mapconcat (lambda (regexp)
                          (if (string-match regexp text)
                              (regexp-quote

@@ -264,13 +264,6 @@ It must display that again several times in a second.")
   "Return non-nil if CLIENT adapts its theme to a report of the background.
 It must accept an unsolicited report while it displays its prompt.")
 
-;;;; Questions
-
-(gemini-companion-client--define gemini-companion-client-question (client)
-  "Return a regexp that matches questions of CLIENT before it connects.
-It matches text in the terminal, such as a question for trust or a sign-in."
-  "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key")
-
 ;;;; Conversations
 
 (gemini-companion-client--define gemini-companion-client-resume-arguments (client)
@@ -300,10 +293,6 @@ They are escaped by a backslash in a prompt of CLIENT.")
   "Return a regexp for file names that CLIENT cannot read after an @.
 It may read other files, or none.  By default, match no name."
   regexp-unmatchable)
-
-(gemini-companion-client--define gemini-companion-client-placeholder (client)
-  "Return a regexp for what CLIENT shows for an image or a long text."
-  "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)")
 
 (gemini-companion-client--define gemini-companion-client-prompt-sign (client)
   "Return a regexp for the sign with which an ordinary prompt of CLIENT begins.

@@ -690,8 +690,7 @@ may be about to ask."
     (skip-chars-backward " \t\n")
     (or (bobp)
         (re-search-backward
-         (gemini-companion-client-question
-          (gemini-companion-terminal-cli-client gemini-companion-terminal-cli))
+         "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
          (line-beginning-position -14) t))))
 
 ;;;; End
