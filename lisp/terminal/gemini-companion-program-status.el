@@ -7,8 +7,8 @@
 
 ;; The Program Status Protocol, revision 0.4: a program reports to its terminal, by the
 ;; escape sequence OSC 7501, what it is doing.  A report is a list of pairs, such as
-;; "state=blocked:kind=permission".  It is text of a program, so all of it is checked
-;; and bounded, and no value of it is displayed.
+;; "state=blocked:kind=permission".  It is text of a program: only the state and the ID
+;; are read, which are checked and bounded, and no value is displayed.
 ;;
 ;; A program has a *record* for itself, and for each of its parts that it names by an
 ;; ID.  The records are an alist of (ID . STATE); the ID of the program is "".
@@ -16,14 +16,10 @@
 ;;; Code:
 
 (require 'seq)
-(require 'subr-x)
 
 (defconst gemini-companion-program-status--states
   '("idle" "working" "done" "blocked" "error" "clear")
   "The states that a program may report.")
-
-(defconst gemini-companion-program-status--texts '(("msg" 2732 2048) ("title" 256 192))
-  "The keys of encoded texts, as (KEY MOST-ENCODED MOST-DECODED), in bytes.")
 
 (defconst gemini-companion-program-status--most-records 64
   "Number of records of a program that are kept.")
@@ -37,12 +33,7 @@ is nil if REPORT must be ignored."
            (state (cdr (assoc "state" pairs)))
            (id (or (cdr (assoc "id" pairs)) "")))
       (when (and (member state gemini-companion-program-status--states)
-                 (gemini-companion-program-status--id-p id)
-                 (seq-every-p (lambda (limits)
-                                (gemini-companion-program-status--text-p
-                                 (cdr (assoc (car limits) pairs))
-                                 (nth 1 limits) (nth 2 limits)))
-                              gemini-companion-program-status--texts))
+                 (gemini-companion-program-status--id-p id))
         (cons id (intern state))))))
 
 (defun gemini-companion-program-status--pairs (report)
@@ -60,18 +51,6 @@ Skip malformed pairs."
   "Return non-nil if ID is a path of at most 8 segments, or empty."
   (and (<= (length id) 128)
        (<= (length (split-string id "/")) 8)))
-
-(defun gemini-companion-program-status--text-p (encoded most-encoded most-decoded)
-  "Return non-nil if ENCODED is nil, or one line in UTF-8 and Base64.
-It must have at most MOST-ENCODED bytes, and MOST-DECODED once decoded."
-  (or (null encoded)
-      (and (<= (length encoded) most-encoded)
-           (when-let* ((bytes (ignore-errors (base64-decode-string encoded)))
-                       (text (decode-coding-string bytes 'utf-8)))
-             (and (<= (length bytes) most-decoded)
-                  (not (string-match-p "[\0-\37\177\u0080-\u009f]" text))
-                  ;; Bytes that are not UTF-8 are above Unicode.
-                  (not (seq-some (lambda (char) (< #x10ffff char)) text)))))))
 
 (defun gemini-companion-program-status-set (records record)
   "Return RECORDS after RECORD, a value of `gemini-companion-program-status-read'.
