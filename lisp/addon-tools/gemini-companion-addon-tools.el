@@ -32,8 +32,7 @@
                                 'gemini-companion-permission-quit)
 (gemini-companion-part-autoload 'plan
                                 'gemini-companion-plan-comment-here
-                                'gemini-companion-plan-revise
-                                'gemini-companion-plan-answer-there)
+                                'gemini-companion-plan-revise)
 (gemini-companion-part-autoload 'inquiry 'gemini-companion-inquiry-choose)
 
 ;;;; Declarations
@@ -42,10 +41,8 @@
   "Return the command that links CLIs, and the keys that answer a permission."
   '((nil nil ("q" gemini-companion-permission-quit nil (permission plan inquiry)
               :header "close"))
-    (nil nil ("RET" gemini-companion-permission-answer-there nil (permission inquiry)
-              :header "terminal"))
-    (nil nil ("RET" gemini-companion-plan-answer-there nil (plan)
-              :header "terminal"))
+    (nil nil ("RET" gemini-companion-permission-answer-there nil
+              (permission plan inquiry) :header "terminal"))
     (nil nil ("r" gemini-companion-plan-revise nil (plan)
               :header "send comments"))
     (nil nil ("c" gemini-companion-plan-comment-here nil (plan)

@@ -244,15 +244,6 @@ All of TEXT stays visible, and no hook of that mode runs."
 
 ;;;; Comments
 
-(defun gemini-companion-plan--here ()
-  "Return the plan of this buffer that is open, or signal a `user-error'."
-  (let ((plan gemini-companion-permission-here))
-    (cond ((not (gemini-companion-plan-p plan))
-           (user-error "No plan here"))
-          ((gemini-companion-permission-outcome plan)
-           (user-error "The question about this plan has ended; q closes it"))
-          (t plan))))
-
 (defun gemini-companion-plan--comments-text (plan)
   "Return the comments on PLAN for the model, each with its lines."
   (concat "Comments of the user on the plan:\n\n"
@@ -273,10 +264,14 @@ An empty comment removes the comment on these lines.
 \\<gemini-companion-plan-mode-map>\\[gemini-companion-plan-revise] sends all \
 comments."
   (interactive nil gemini-companion-plan-mode)
-  (let ((plan (gemini-companion-plan--here)))
-    (when (< (if (use-region-p) (region-beginning) (point))
-             (gemini-companion-plan-beginning plan))
-      (user-error "No line of the plan here"))
+  (let ((plan gemini-companion-permission-here))
+    (cond ((not (gemini-companion-plan-p plan))
+           (user-error "No plan here"))
+          ((gemini-companion-permission-outcome plan)
+           (user-error "The question about this plan has ended; q closes it"))
+          ((< (if (use-region-p) (region-beginning) (point))
+              (gemini-companion-plan-beginning plan))
+           (user-error "No line of the plan here")))
     (gemini-companion-comment-on-request plan)))
 
 (defun gemini-companion-plan-revise ()
@@ -297,21 +292,6 @@ Without a comment, read what to change."
       (user-error
        (setf (gemini-companion-plan-comments plan) comments)
        (gemini-companion-text-keep text (error-message-string problem))))))
-
-(defun gemini-companion-plan-answer-there ()
-  "Approve the plan of this buffer in the terminal of the CLI.
-Ask first if there are comments that were not sent."
-  (interactive nil gemini-companion-plan-mode)
-  (let* ((plan (gemini-companion-plan--here))
-         (count (length (gemini-companion-plan-comments plan))))
-    (when (and (< 0 count)
-               (not (y-or-n-p
-                     (format (ngettext "%d comment was not sent; go there? "
-                                       "%d comments were not sent; go there? "
-                                       count)
-                             count))))
-      (user-error "The plan waits for your answer"))
-    (gemini-companion-permission-answer-there)))
 
 (provide 'gemini-companion-plan)
 ;;; gemini-companion-plan.el ends here

@@ -114,16 +114,15 @@ Revise the plan and present it again."
       (dolist (key '("a" "R"))
         (should (memq (key-binding key) '(nil undefined))))
       (gemini-companion-plan-test-comment 1 "mine")
-      ;; RET asks before comments are left behind.
-      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
-        (gemini-companion-permission-test-refused
-          (gemini-companion-permission-test-type "RET")))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-permission-test-type "RET"))
+      (gemini-companion-permission-test-type "RET")
       (should (equal '(nil) gemini-companion-permission-test-answers))
       ;; It ends there: what was typed is not lost.
-      (gemini-companion-permission-progressed
-       '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))
+      (should (string-search
+               "has ended; your text is in the kill ring"
+               (ert-with-message-capture messages
+                 (gemini-companion-permission-progressed
+                  '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))
+                 messages)))
       (should (string-search "> One.\nmine" (car kill-ring))))))
 
 (ert-deftest gemini-companion-plan-of-others-is-a-row-with-its-text ()
