@@ -1055,8 +1055,8 @@ The third argument is a phrase about them."
 
 (defmacro gemini-companion-saved-test-each-conversion (text &rest body)
   "Evaluate BODY with a file that had `before' and has `after', and restarted.
-If TEXT is non-nil, the CLI has reported what TEXT makes of the bytes; otherwise a
-command has written them.  In BODY, the edit is `edit'."
+If TEXT is non-nil, the CLI has reported what TEXT makes of the bytes; otherwise
+a command has written them.  In BODY, the edit is `edit'."
   (declare (indent 1) (debug t))
   `(let ((text ,text))
      (gemini-companion-saved-test-conversions
