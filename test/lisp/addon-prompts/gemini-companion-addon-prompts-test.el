@@ -12,7 +12,7 @@
   (should (equal '("g" "G" "s" "c")
                  (seq-take (mapcar #'car (cdr (assoc "CLI" gemini-companion-commands)))
                            4)))
-  (should (equal '("a" "r" "R")
+  (should (equal '("C-c C-c" "C-c C-k" "C-c C-r")
                  (seq-take (mapcar #'car (cdr (assoc "Answer" gemini-companion-commands)))
                            3)))
   (should (eq 'gemini-companion-compose
