@@ -30,9 +30,7 @@
                                 'gemini-companion-permission-refuse-with-reason
                                 'gemini-companion-permission-answer-there
                                 'gemini-companion-permission-quit)
-(gemini-companion-part-autoload 'plan
-                                'gemini-companion-plan-comment-here
-                                'gemini-companion-plan-revise)
+(gemini-companion-part-autoload 'plan 'gemini-companion-plan-comment-here)
 (gemini-companion-part-autoload 'inquiry 'gemini-companion-inquiry-choose)
 
 ;;;; Declarations
@@ -43,7 +41,7 @@
               :header "close"))
     (nil nil ("RET" gemini-companion-permission-answer-there nil
               (permission plan inquiry) :header "terminal"))
-    (nil nil ("r" gemini-companion-plan-revise nil (plan)
+    (nil nil ("r" gemini-companion-permission-refuse-with-reason nil (plan)
               :header "send comments"))
     (nil nil ("c" gemini-companion-plan-comment-here nil (plan)
               :header "comment"))

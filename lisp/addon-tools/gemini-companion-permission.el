@@ -269,6 +269,11 @@ For a CLI that is linked but not connected, return a session of its process."
     (push permission gemini-companion-permission--ended)
     (gemini-companion-permission--close-left)))
 
+(cl-defgeneric gemini-companion-permission-reason (_permission)
+  "Return the words of the user with which to refuse a permission.
+By default, read a reason."
+  (read-string "Reason for the model: "))
+
 (cl-defgeneric gemini-companion-permission-closed (_permission)
   "Save the text that the user has typed about a permission that has ended.
 By default, do nothing."
@@ -915,7 +920,7 @@ otherwise it shows the next part."
   "Refuse the permission of this buffer, and send the model a reason."
   (interactive nil gemini-companion-permission-mode)
   (let* ((permission (gemini-companion-permission-to-answer))
-         (reason (read-string "Reason for the model: ")))
+         (reason (gemini-companion-permission-reason permission)))
     (when (string-blank-p reason)
       (user-error "Not answered: no reason was given"))
     (condition-case problem

@@ -107,12 +107,19 @@ of that CLI, or nil.  BEGINNING is the position of the plan in its buffer."
   "Return the context of the keys of a plan."
   'plan)
 
+(cl-defmethod gemini-companion-permission-reason ((plan gemini-companion-plan))
+  "Return the comments on PLAN; without any, read what to change."
+  (if (gemini-companion-plan-comments plan)
+      (gemini-companion-plan--comments-text plan)
+    (read-string "What should the plan have instead: ")))
+
 (cl-defmethod gemini-companion-permission-closed ((plan gemini-companion-plan))
   "Add the comments on PLAN that were not sent to the kill ring."
-  (when (gemini-companion-plan-comments plan)
+  (when (and (gemini-companion-plan-comments plan)
+             (not (eq 'refused (gemini-companion-permission-outcome plan))))
     (gemini-companion-text-keep (gemini-companion-plan--comments-text plan)
-                                "The question about the plan has ended")
-    (setf (gemini-companion-plan-comments plan) nil)))
+                                "The question about the plan has ended"))
+  (setf (gemini-companion-plan-comments plan) nil))
 
 (cl-defmethod gemini-companion-request-answer ((plan gemini-companion-plan) answer)
   "Send ANSWER, a cons (refuse . TEXT) with the words of the user, to PLAN.
@@ -261,8 +268,8 @@ All of TEXT stays visible, and no hook of that mode runs."
 (defun gemini-companion-plan-comment-here ()
   "Comment on the line of the plan at point, or on the lines of the region.
 An empty comment removes the comment on these lines.
-\\<gemini-companion-plan-mode-map>\\[gemini-companion-plan-revise] sends all \
-comments."
+\\<gemini-companion-plan-mode-map>\\[gemini-companion-permission-refuse-with-reason] \
+sends all comments."
   (interactive nil gemini-companion-plan-mode)
   (let ((plan gemini-companion-permission-here))
     (cond ((not (gemini-companion-plan-p plan))
@@ -273,25 +280,6 @@ comments."
               (gemini-companion-plan-beginning plan))
            (user-error "No line of the plan here")))
     (gemini-companion-comment-on-request plan)))
-
-(defun gemini-companion-plan-revise ()
-  "Send your comments on the plan of this buffer, for a new version.
-Without a comment, read what to change."
-  (interactive nil gemini-companion-plan-mode)
-  (let* ((plan (gemini-companion-permission-to-answer))
-         (comments (gemini-companion-plan-comments plan))
-         (text (if comments
-                   (gemini-companion-plan--comments-text plan)
-                 (read-string "What should the plan have instead: "))))
-    (when (string-blank-p text)
-      (user-error "Nothing sent: no comment"))
-    ;; Sent comments need not go to the kill ring at the end.
-    (setf (gemini-companion-plan-comments plan) nil)
-    (condition-case problem
-        (gemini-companion-permission-decide plan (cons 'refuse text) "Sent")
-      (user-error
-       (setf (gemini-companion-plan-comments plan) comments)
-       (gemini-companion-text-keep text (error-message-string problem))))))
 
 (provide 'gemini-companion-plan)
 ;;; gemini-companion-plan.el ends here
