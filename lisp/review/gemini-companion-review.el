@@ -90,12 +90,11 @@ In a review that began by itself, the letter was typed for something else."
 (defconst gemini-companion-review-quit-key
   (list 'menu-item "" #'gemini-companion-review-quit
         :filter (lambda (command)
-                  (cond ((not (gemini-companion-review--drawn-p))
-                         #'gemini-companion-review--too-soon)
-                        ((or (gemini-companion-review-requested-p)
-                             (eq last-command #'gemini-companion-review--no-quit))
-                         command)
-                        (t #'gemini-companion-review--no-quit))))
+                  (cond ((not (or (gemini-companion-review-requested-p)
+                                  (eq last-command #'gemini-companion-review--no-quit)))
+                         #'gemini-companion-review--no-quit)
+                        ((gemini-companion-review--drawn-p) command)
+                        (t #'gemini-companion-review--too-soon))))
   "The binding of the key that quits.
 In a review that began by itself, it must be typed twice: prose that is typed
 for the terminal has a letter that answers its question.")

@@ -13,6 +13,9 @@ differs = pytest.mark.differs("Ediff, windows, frames and the redisplay")
 OLD = "\n".join(map(str, range(1, 31))) + "\n"
 NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
 
+ANSWERS = """(with-current-buffer (window-buffer)
+  (eq 'gemini-companion-edit-accept (key-binding (kbd "C-c C-c"))))"""
+
 STRUCK = """
 (with-current-buffer "*gemini proposal: a.txt*"
   (mapconcat (lambda (overlay)
@@ -242,6 +245,8 @@ def test_windows_of_before_come_back_at_the_end_of_the_turn(world: World) -> Non
     cli.model.script(write_file(file, NEW), say("all done"))
     cli.prompt()
     emacs.wait_for(" 1/2 ")
+    # In its first second, the key may be typed for the CLI.
+    emacs.holds(ANSWERS, "the review takes answers")
     emacs.keys("C-c", "C-c")
     cli.finished("all done", file, NEW)
     emacs.becomes("(e2e-windows)", before)

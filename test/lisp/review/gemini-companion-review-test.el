@@ -346,10 +346,19 @@ your text is in the kill ring"
       (should (equal "*Ediff Control Panel*" (buffer-name (window-buffer))))
       ;; It was not displayed yet.
       (should (string-search "just appeared" (car (funcall press "C-c C-c"))))
+      ;; In its first second, these keys may be for the CLI in its terminal.
+      (setf (gemini-companion-view-drawn view) (float-time))
+      (dolist (keys '("C-c C-c" "C-c C-k" "C-x C-s"))
+        (should (string-search "just appeared" (car (funcall press keys)))))
       (gemini-companion-review-test-drawn edit)
       ;; It has begun by itself: its letters were typed for the terminal.
       (dolist (key '("a" "r b" "x" "e" "c" "l" "W"))
         (should (string-search "Letter ignored" (car (funcall press key)))))
+      ;; Prose has a letter that would answer the question of q.
+      (cl-letf (((symbol-function 'read-multiple-choice)
+                 (lambda (&rest _) (error "Asked"))))
+        (execute-kbd-macro (kbd "q u a"))
+        (should-error (execute-kbd-macro (kbd "q q"))))
       (should (gemini-companion-edit-open-p edit))
       (gemini-companion-review)
       (should (gemini-companion-view-requested view))
