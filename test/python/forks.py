@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import BinaryIO
 
 
@@ -59,7 +60,10 @@ def _parent() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         command = [sys.executable, "-W", "error", __file__, str(theirs.fileno())]
-        parent = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        # The package of another work tree may be installed.
+        package = Path(__file__).parents[2] / "python"
+        environ = {**os.environ, "PYTHONPATH": str(package)}
+        parent = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environ)
 
     def end() -> None:
         ours.close()
