@@ -282,8 +282,8 @@ No key is cut off; those that have no room are omitted, the answers last."
             (substitute-command-keys
              "   \\[gemini-companion-review] enables a, rb, x, e, c, W and l"))
           "
- answer   C-c C-c accept  C-c C-k reject  C-c C-r reject with a reason  q ask
- hunk    a exclude  rb restore  x toggle  n p next, previous  j to number
+ answer    C-c C-c accept  C-c C-k reject  C-c C-r reject, say why  q ask
+ hunk      a exclude  rb restore  x toggle  n p next, previous  j to number
  proposal  e edit  c comment  W patch  l its row  ! compare again
  display  | split  v V < > scroll  h highlight  @ * refine  i D info  ? less"))
 
