@@ -88,7 +88,7 @@ list."
      (+ (float-time) gemini-companion-shell--limit))))
 
 (defun gemini-companion-shell--in-trash-p (file)
-  "Return non-nil if FILE is in the directory to which Emacs moves deleted files."
+  "Return non-nil if FILE is in the directory for files that Emacs has deleted."
   (and (stringp trash-directory)
        (gemini-companion-text-in-directory-p file
                                              (expand-file-name trash-directory))))

@@ -989,7 +989,7 @@ CHANGE is counted in this turn."
     (gemini-companion-edit-turn edit)))
 
 (defun gemini-companion-changes-shown (change)
-  "Return what CHANGE shows, wherever it is in a text.
+  "Return what the user sees of CHANGE, wherever it is in a text.
 Two values are compared by `equal': the user has seen the change if they are."
   (list (gemini-companion-record-change-hunks change)
         (gemini-companion-hunk-lines change)

@@ -105,7 +105,7 @@ LEFT are the items at which the user has stopped.  For VERB and UNIT, see
 
 ;;;; Asking
 
-(defun gemini-companion-decide-lines-of-others (count)
+(defun gemini-companion-decide--lines-of-others (count)
   "Return a statement and a request about COUNT lines of others, a cons."
   (if (= 1 count)
       '("1 line there is yours or a formatter's" . "undo it as well")
@@ -139,7 +139,7 @@ REST is such as \"undo the rest\".  For QUESTION, see
                                                     (length new))
                                           note)))
                        (and (< 0 others)
-                            (gemini-companion-decide-lines-of-others others)))
+                            (gemini-companion-decide--lines-of-others others)))
                  (mapcar #'gemini-companion-decide-item-concern possible))))
          (statements (mapconcat #'car concerns "; ")))
     (cond (question

@@ -30,7 +30,7 @@
   "Alist from keys to the turns of restored edits.")
 
 (defun gemini-companion-history-forget-turns ()
-  "Forget the turns of restored edits."
+  "Forget in which turn each restored edit was."
   (setq gemini-companion-history--turns nil))
 
 ;;;; Data

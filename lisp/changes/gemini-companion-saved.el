@@ -256,7 +256,7 @@ Report those whose headers cannot be read."
     (floor (float-time start))))
 
 (defun gemini-companion-saved--other ()
-  "Return a phrase for the other Emacs, which saves now, or nil.
+  "Return a phrase for the other Emacs that has the lock, or nil.
 A process with the same number that has begun at another time is another
 program.  Whether an Emacs of another host still runs is unknown: it counts as
 ended if it has saved nothing for ten minutes."
@@ -420,7 +420,7 @@ files outside all projects are shared, it is the directory of NAME."
     (gemini-companion-saved--soon)))
 
 (defun gemini-companion-saved--begin ()
-  "Begin to save what is due, unless another Emacs saves; then try again later."
+  "Begin to save what is due; if another Emacs has the lock, try again later."
   (setq gemini-companion-saved--timer nil)
   (gemini-companion-log-guarded "Saving changes"
     ;; No hook runs when another program writes an ignore file.

@@ -551,16 +551,6 @@ Buffers of reviews, the buffer of FILE and the current one do not count."
 
 ;;;; Keeping, and excluding
 
-(defun gemini-companion-step-keep-changes (record changes)
-  "Keep CHANGES of RECORD, some of those of the last update.
-Return the changes that are left.  Undoing in the buffer of the file makes them
-changes again."
-  (gemini-companion-step-decide
-   (gemini-companion-step-make
-    :kind 'kept :on t :record record
-    :hunks (seq-mapcat #'gemini-companion-record-change-hunks changes)))
-  (gemini-companion-changes-file-known record))
-
 (defun gemini-companion-step-unkeep-change (record decided)
   "Make DECIDED, which is kept, a change of RECORD that is left again.
 Return nil if it was accepted before it was written: then it stays kept."

@@ -37,7 +37,7 @@
 
 ;;;; Whether an edit can be undone
 
-(defun gemini-companion-undo-check (edit)
+(defun gemini-companion-undo--check (edit)
   "Signal an error if undoing EDIT is certainly impossible."
   (let ((file (gemini-companion-edit-file edit)))
     (when-let*
@@ -112,7 +112,7 @@ The value is a verb phrase."
 ;;;; Changes
 
 (defun gemini-companion-undo--item (record-or-edit changes others said &rest slots)
-  "Return the item of a plan that undoes CHANGES of RECORD-OR-EDIT, with SLOTS.
+  "Return the item of a plan to undo CHANGES of RECORD-OR-EDIT, with SLOTS.
 For CHANGES, see `gemini-companion-changes-undo-functions'.  OTHERS are the
 lines of others that go with them, a list of strings.  SAID is a function that
 returns what was done, a text."
@@ -125,7 +125,7 @@ returns what was done, a text."
          slots))
 
 (defun gemini-companion-undo--plan (record changes unit by ask several)
-  "Return the item of a plan that undoes CHANGES of RECORD.
+  "Return the item of a plan to undo CHANGES of RECORD.
 They are some of those of the last update.  If ASK is non-nil, the lines of
 others there are asked about.  Visit the file unless SEVERAL is non-nil and no
 buffer visits it.  For UNIT and BY, see `gemini-companion-undo-decide'."
@@ -191,7 +191,7 @@ Others may have replaced lines there; these are in the kill ring then."
             :record record :hunks hunks :before (gemini-companion-text-bytes file)))))
 
 (defun gemini-companion-undo--plan-lines (record changes own unit ask name)
-  "Return the item that undoes OWN, the part of CHANGES of RECORD to undo.
+  "Return the item to undo OWN, a part of CHANGES of RECORD.
 NAME is that of the file; for UNIT and ASK, see `gemini-companion-undo--plan'."
   (let* ((path (gemini-companion-changes-path record))
          (buffer (or (gemini-companion-changes-buffer record)
@@ -250,7 +250,7 @@ Removed lines count where there are no others."
     (length changes)))
 
 (defun gemini-companion-undo--plan-to-keep (record changes unit)
-  "Return the item of a plan that keeps CHANGES of RECORD.
+  "Return the item of a plan to keep CHANGES of RECORD.
 For UNIT, see `gemini-companion-undo-decide'."
   (gemini-companion-decide-item
    :name (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
@@ -319,17 +319,14 @@ whose bytes before are not known."
 
 ;;;; Edits
 
-(defun gemini-companion-undo-edit (edit)
-  "Undo what EDIT has changed in its file, and return a message.
-A new file is deleted, and its buffer is killed.  If the buffer of the file has
-unsaved text, change only the buffer.  Ask if others have replaced lines of the
-edit.  If that is impossible, signal an error and change nothing.  A remote file
-is written later."
-  (gemini-companion-undo-edits (list edit)))
-
 (cl-defun gemini-companion-undo-edits (edits &key question what whole visit
                                              (ended #'ignore))
   "Undo EDITS, the last one first, as one decision; return what was done, a text.
+A new file is deleted, and its buffer is killed.  If the buffer of a file has
+unsaved text, change only the buffer.  Ask if others have replaced lines of an
+edit.  If that is impossible, signal an error and change nothing.  A remote file
+is written later.
+
 For QUESTION, WHAT, WHOLE and ENDED, see `gemini-companion-decision-do'.  If
 VISIT is non-nil, visit the file of a single edit, so that an undo in its buffer
 restores it."
@@ -342,7 +339,7 @@ restores it."
                   (gemini-companion-edit-name (car edits) 'plain)))))
 
 (defun gemini-companion-undo--plan-edits (edits visit)
-  "Return the items of a plan that undoes EDITS.
+  "Return the items of a plan to undo EDITS.
 The last edit of a file is undone first: the others may be possible then, and
 are planned then.  For VISIT, see `gemini-companion-undo-edits'."
   (seq-mapcat
@@ -367,12 +364,12 @@ are planned then.  For VISIT, see `gemini-companion-undo-edits'."
                  edits)))
 
 (defun gemini-companion-undo--plan-edit (edit visit)
-  "Return the item of a plan that undoes EDIT.
+  "Return the item of a plan to undo EDIT.
 For VISIT, see `gemini-companion-undo-edits'."
   (let ((name (gemini-companion-edit-name edit)))
     (gemini-companion-decide-plan name
       (gemini-companion-undo--notice edit)
-      (gemini-companion-undo-check edit)
+      (gemini-companion-undo--check edit)
       (when visit
         (gemini-companion-undo--visit edit))
       (if (gemini-companion-edit-unmarked edit)

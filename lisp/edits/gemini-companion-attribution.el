@@ -554,7 +554,7 @@ For NOW, BEFORE and AFTER, see
     content))
 
 (defun gemini-companion-attribution--lines-only-p (before after now)
-  "Return non-nil if a CLI that reports BEFORE and AFTER leaves out line ends.
+  "Return non-nil if the report of BEFORE and AFTER is without line ends.
 The file has the text NOW.  The report has plain line ends and no byte order
 mark, but the file does not, so the CLI has written others than it reports."
   (and (not (equal after now))

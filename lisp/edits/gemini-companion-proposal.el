@@ -475,7 +475,7 @@ original text; reject the proposal, or leave at least one character"))
         (gemini-companion-proposal--answered edit (concat "Accepted " summary))))))
 
 (defun gemini-companion-proposal--unsent-refused-p (edit)
-  "Return non-nil if the user keeps EDIT open for comments that were not sent."
+  "Return non-nil if EDIT must stay open for comments that were not sent."
   (let ((count (or (funcall gemini-companion-proposal-unsent-function edit) 0)))
     (and (< 0 count)
          (not (gemini-companion-proposal-ask

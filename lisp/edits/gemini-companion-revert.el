@@ -420,7 +420,7 @@ system that the user has chosen to read the file comes first."
 ;;;; Texts of buffers
 
 (defun gemini-companion-revert-shown-in (buffer)
-  "Return the coding system in which BUFFER shows other lines than its file has.
+  "Return the coding system of BUFFER if its lines are not those of its file.
 Return nil if the lines are those that a CLI reads.  A file in UTF-8 may declare
 another coding system, and lines that end in CR are one line for a CLI."
   (with-current-buffer buffer

@@ -311,8 +311,8 @@ These say PHRASE about the others."
 
 ;;;; The server
 
-(defun gemini-companion-unmarked--ask (unmarked files undone gone checks done)
-  "Let the server change FILES of UNMARKED, or only compare them if CHECKS.
+(defun gemini-companion-unmarked--ask (unmarked files undone gone compare done)
+  "Let the server change FILES of UNMARKED, or only COMPARE them.
 For UNDONE, see `gemini-companion-unmarked-change'.  GONE are files that were
 deleted just now, or will be.  DONE is called with a cons of those of FILES that
 the server has changed, or can change, and problems."
@@ -320,7 +320,7 @@ the server has changed, or can change, and problems."
          (facts (list :root (gemini-companion-unmarked-root unmarked)
                       :modes (default-file-modes)
                       :backups (expand-file-name gemini-companion-text-backups)
-                      :checks checks
+                      :checks compare
                       :gone (mapcar #'gemini-companion-unmarked-file-name gone)
                       :tree (nth (if undone 0 1)
                                  (gemini-companion-unmarked-snapshots unmarked))))

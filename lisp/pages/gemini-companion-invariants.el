@@ -58,7 +58,7 @@
 The value is an alist from true names of files to bytes.")
 
 (defvar gemini-companion-invariants--stored nil
-  "True names of files that the server writes, which has their contents.")
+  "Files that the server writes, which has their contents, by their true names.")
 
 (defun gemini-companion-invariants--broken (format &rest args)
   "Record what is not so, a sentence, by FORMAT and ARGS."

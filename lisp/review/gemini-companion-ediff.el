@@ -429,7 +429,7 @@ A hunk that is excluded already stays so."
     (gemini-companion-review-toggle-hunk "rb")))
 
 (defun gemini-companion-ediff-restore ()
-  "Restore the current hunk if it is excluded, as Ediff restores the text of B."
+  "Include the current hunk if it is excluded, as Ediff gives back the text of B."
   (interactive nil gemini-companion-review-mode)
   (if (and (gemini-companion-review-hunk-here)
            (gemini-companion-ediff--excluded-p))

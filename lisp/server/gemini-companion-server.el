@@ -663,7 +663,7 @@ current one if it is ready.  Return non-nil if the call was sent."
     t))
 
 (defun gemini-companion-server--expect (process failed)
-  "Return a function that calls FAILED once, also if PROCESS ends before that."
+  "Return a function to call FAILED once, also if PROCESS ends before that."
   (letrec ((fail (lambda (problem)
                    (when (memq fail (process-get process 'failing))
                      (cl-callf2 remq fail (process-get process 'failing))

@@ -280,7 +280,7 @@ terminals of that host, or several CLIs on it."
            :key #'gemini-companion-session-terminal))
 
 (defun gemini-companion-session--unconnected-terminal-p ()
-  "Return non-nil if a CLI without a session runs in the current buffer.
+  "Return non-nil if the current buffer is the terminal of a CLI without a session.
 Of a remote terminal, it may be unknown which session it has."
   (when-let* (((not gemini-companion-session-remote-directory))
               (process (get-buffer-process (current-buffer))))

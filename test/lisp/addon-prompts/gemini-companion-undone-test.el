@@ -52,7 +52,7 @@
       (dolist (edit (gemini-companion-edits))
         (dotimes (_ 3)
           (gemini-companion-decision-with "undo"
-            (gemini-companion-undo-edit edit))
+            (gemini-companion-test-undo-edit edit))
           (gemini-companion-decision-undo)
           (should-not (cl-find (gemini-companion-edit-file edit)
                                (gemini-companion-undone-of-session session)
@@ -134,7 +134,7 @@ the next change."
      session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
     (gemini-companion-overview-test-with-store
       (gemini-companion-decision-with "undo of 2 files"
-        (gemini-companion-undo-edit (car (gemini-companion-edits))))
+        (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
       (gemini-companion-test-eventually said)
       (should (equal "1\n" (gemini-companion-test-file-text "a")))
       (should (gemini-companion-undone-of-session session))
@@ -207,7 +207,7 @@ the next change."
       (dolist (name '("p/a" "p/.env" "out" "q/b"))
         (let ((edit (gemini-companion-test-writes name "1\n2\n" session)))
           (gemini-companion-decision-with "undo"
-            (gemini-companion-undo-edit edit))))
+            (gemini-companion-test-undo-edit edit))))
       (should (string-search "  SECRET of p/a" (funcall text)))
       (should-not (string-match-p "SECRET of \\(?:p/.env\\|out\\|q\\)" (funcall text)))
       (let ((gemini-companion-share-outside-projects t))

@@ -6,6 +6,7 @@
 
 (require 'ert-x)
 (require 'gemini-companion-auto)
+(require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-decision)
 (require 'gemini-companion-errors-test-helper)
 (require 'gemini-companion-overview)
@@ -564,9 +565,9 @@ Return the question, or nil if none is asked."
               (gemini-companion-rename-test-answer 'allow 'yes)
               (should (string-prefix-p "another_name"
                                        (gemini-companion-rename-test-text "b.py")))
-              (gemini-companion-decision-with-all "undo"
+              (gemini-companion-decision--with-all "undo"
                 (dolist (edit (gemini-companion-rename-edits rename))
-                  (gemini-companion-undo-edit edit)))
+                  (gemini-companion-test-undo-edit edit)))
               (should (equal long (gemini-companion-rename-test-text "b.py")))
               (call-process "sh" nil nil nil "-c"
                             (format "cat /dev/zero > %sfiller" disk))

@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-test-helper)
@@ -243,7 +244,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
       (with-file-modes default
         (gemini-companion-shell-test-wrote
          session (list (gemini-companion-shell-test-change "a" "1\n" nil in-git)))
-        (gemini-companion-undo-edit (car (gemini-companion-edits))))
+        (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
       (should (= modes (file-modes "a"))))))
 
 (ert-deftest gemini-companion-shell-buffers-of-all-files-follow ()

@@ -614,7 +614,7 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
       (should (equal '(1) (gemini-companion-test-marked "a")))
       (should (eql 1 (gemini-companion-test-left)))
       (when (= 0 time)
-        (gemini-companion-undo-edit (car (last (gemini-companion-edits))))
+        (gemini-companion-test-undo-edit (car (last (gemini-companion-edits))))
         (should-not (gemini-companion-test-marked "a"))))))
 
 (ert-deftest gemini-companion-tools-record-an-edit-once-if-no-prompt-was-reported ()

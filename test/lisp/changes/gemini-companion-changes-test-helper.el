@@ -10,6 +10,7 @@
 (require 'gemini-companion-marks)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-step)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-walk)
 
@@ -36,6 +37,18 @@ and return the edit."
     (gemini-companion-revert-now (expand-file-name file))
     (gemini-companion-attribution-record session (expand-file-name file) nil text)
     edit))
+
+(defun gemini-companion-test-undo-edit (edit)
+  "Undo EDIT, and return a message."
+  (gemini-companion-undo-edits (list edit)))
+
+(defun gemini-companion-test-keep (record changes)
+  "Keep CHANGES of RECORD, not as a decision; return the changes that are left."
+  (gemini-companion-step-decide
+   (gemini-companion-step-make
+    :kind 'kept :on t :record record
+    :hunks (seq-mapcat #'gemini-companion-record-change-hunks changes)))
+  (gemini-companion-changes-file-known record))
 
 (defun gemini-companion-test-marked (file)
   "Return the lines that have a mark in FILE, a buffer or the name of its file."

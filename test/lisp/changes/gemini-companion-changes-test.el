@@ -179,7 +179,7 @@
                                   (gemini-companion-keep-changes))))
                    ("unsaved before" . ignore)
                    ("reverted" . ,(lambda ()
-                                    (gemini-companion-undo-edit
+                                    (gemini-companion-test-undo-edit
                                      (car (last (gemini-companion-edits))))))))
     (ert-info (why)
       (gemini-companion-test-with-changes
@@ -286,7 +286,7 @@ TEXT is what it has proposed.  Visit the file a before."
           ;; By the bytes, the whole edit is undone.
           (unless (equal before after)
             (gemini-companion-test-write file written)
-            (gemini-companion-undo-edit edit)
+            (gemini-companion-test-undo-edit edit)
             (should (equal before (gemini-companion-text-bytes file)))
             (should (eq 'undone (gemini-companion-changes-status edit)))))))))
 
@@ -298,9 +298,9 @@ TEXT is what it has proposed.  Visit the file a before."
       (gemini-companion-test-write "a" "1\r\n2\r\nmine\r\n")
       (should (string-search "has changed since; this edit has changed no lines"
                              (gemini-companion-test-refusal
-                              (gemini-companion-undo-edit edit))))
+                              (gemini-companion-test-undo-edit edit))))
       (gemini-companion-test-write "a" "1\r\n2\r\n")
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (should (equal "1\n2\n" (gemini-companion-text-bytes "a")))
       (should (eq 'undone (gemini-companion-changes-status edit))))))
 
@@ -361,7 +361,7 @@ TEXT is what it has proposed.  Visit the file a before."
              session file (funcall plain before) (funcall plain written))
             (should (eql 1 (gemini-companion-test-left)))
             (if (eq how 'list)
-                (gemini-companion-undo-edit (car (gemini-companion-edits)))
+                (gemini-companion-test-undo-edit (car (gemini-companion-edits)))
               (gemini-companion-test-walk 'gemini-companion-undo-changes)
               (save-buffer))
             (should (equal before (gemini-companion-text-bytes file)))))))))
@@ -386,7 +386,7 @@ TEXT is what it has proposed.  Visit the file a before."
             (let ((edit (gemini-companion-test-writes
                          "a" "one\nzwei\nthree\n" session)))
               (if (eq how 'list)
-                  (gemini-companion-undo-edit edit)
+                  (gemini-companion-test-undo-edit edit)
                 (gemini-companion-test-walk 'gemini-companion-undo-changes))
               (when (eq saved 'before)
                 (save-buffer))
@@ -454,7 +454,7 @@ TEXT is what it has proposed.  Visit the file a before."
                           (should (verify-visited-file-modtime)))))
             (add-hook 'before-save-hook (lambda () (cl-incf hooks)) nil t)
             (pcase how
-              ('list (gemini-companion-undo-edit edit))
+              ('list (gemini-companion-test-undo-edit edit))
               (_ (gemini-companion-test-walk 'gemini-companion-undo-changes)))
             (funcall check bytes)
             (dolist (file (list written bytes written))
@@ -514,7 +514,7 @@ TEXT is what it has proposed.  Visit the file a before."
           (should-not (gemini-companion-test-left))
           (should (equal "a was removed before this edit; undo in buffer a restores its text"
                          (gemini-companion-test-refusal
-                           (gemini-companion-undo-edit edit))))
+                           (gemini-companion-test-undo-edit edit))))
           (should (equal "new\n" (gemini-companion-text-read "a")))
           (with-current-buffer "a"
             (let ((last-command 'ignore))
@@ -565,10 +565,10 @@ TEXT is what it has proposed.  Visit the file a before."
       (should (eq 'automatic (gemini-companion-changes-status edit)))
       (should (string-search "symbolic links"
                              (gemini-companion-test-refusal
-                               (gemini-companion-undo-edit edit))))
+                               (gemini-companion-test-undo-edit edit))))
       (delete-file "link")
       (make-symbolic-link "target" "link")
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (should (equal "1\n2\n" (gemini-companion-test-file-text "target")))
       (should (eq 'undone (gemini-companion-changes-status edit))))))
 
@@ -576,7 +576,7 @@ TEXT is what it has proposed.  Visit the file a before."
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     (let ((other (gemini-companion-test-open
                   "a" "one\n2\n3\n4\n5\n6\n7\n8\nTEN\n" 9 session)))
-      (dolist (undo (list (lambda () (gemini-companion-undo-edit edit))
+      (dolist (undo (list (lambda () (gemini-companion-test-undo-edit edit))
                           (lambda () (gemini-companion-undo-changes))))
         (should (string-search "has a proposal that awaits an answer"
                                (gemini-companion-test-refusal (funcall undo)))))
@@ -598,7 +598,7 @@ TEXT is what it has proposed.  Visit the file a before."
                        (gemini-companion-record-change-edits
                         (car (gemini-companion-changes-file-known
                                   (gemini-companion-changes-here))))))
-        (gemini-companion-undo-edit second)
+        (gemini-companion-test-undo-edit second)
         (should (equal "one\na1\nthree\n" (buffer-string)))
         (when saved
           (save-buffer))
@@ -696,7 +696,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (gemini-companion-merge)
       (should (eq 'accepted (gemini-companion-changes-status edit)))
       ;; The text of the buffer counts from then on.
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (should (eq 'undone (gemini-companion-changes-status edit)))
       (should (equal (concat gemini-companion-test-lines "mine\n") (buffer-string)))
       (set-buffer-modified-p nil))))
@@ -739,7 +739,7 @@ Return the number of changes that are left."
     (let ((none (gemini-companion-test-writes "a" gemini-companion-test-lines session))
           (edit (gemini-companion-test-writes "a" "new\n" session)))
       (should (eq 'automatic (gemini-companion-changes-status none)))
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (should (eq 'automatic (gemini-companion-changes-status none))))))
 
 (defun gemini-companion-changes-test-accepted (file text session)
@@ -784,7 +784,7 @@ Return the number of changes that are left."
       (should (= 11 (seq-count #'consp (gemini-companion-changes-file-lines record))))
       ;; What is left can be undone.
       (should (eql 1 (gemini-companion-test-left)))
-      (gemini-companion-undo-edit left)
+      (gemini-companion-test-undo-edit left)
       (should (equal (string-remove-prefix "left\n" text)
                      (gemini-companion-text-bytes "a"))))))
 
@@ -1024,7 +1024,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
            (without (gemini-companion-lines-without (list change) now))
            (words (lambda (lines)
                     (mapcar #'gemini-companion-changes-test-line (append lines nil)))))
-      (gemini-companion-step-keep-changes record (list change))
+      (gemini-companion-test-keep record (list change))
       (setf (gemini-companion-changes-test-world-left world)
             (seq-union
              (seq-difference (gemini-companion-changes-test-world-left world)
@@ -1303,12 +1303,12 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
           (should (string-search "has unsaved changes; save them first"
                                  (gemini-companion-test-refusal
                                    (if whole
-                                       (gemini-companion-undo-edit edit)
+                                       (gemini-companion-test-undo-edit edit)
                                      (gemini-companion-test-undo record known)))))
           (primitive-undo 1 buffer-undo-list)
           (set-buffer-modified-p nil)
           (if whole
-              (gemini-companion-undo-edit edit)
+              (gemini-companion-test-undo-edit edit)
             (gemini-companion-test-undo
              record (gemini-companion-changes-update record)))
           (should (equal (encode-coding-string before 'utf-8-unix)

@@ -36,7 +36,7 @@
     (should-error (gemini-companion-decision-undo) :type 'user-error)
     (should-error (gemini-companion-decision-redo) :type 'user-error)
     (gemini-companion-decision-with "keep of 1 change"
-      (gemini-companion-step-keep-changes
+      (gemini-companion-test-keep
        (gemini-companion-changes-here)
        (list (car (gemini-companion-changes-update (gemini-companion-changes-here))))))
     (dotimes (_ 2)
@@ -120,7 +120,7 @@
       (gemini-companion-revert-now (expand-file-name "a"))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-decision-with "undo of a"
-          (gemini-companion-undo-edit edit))
+          (gemini-companion-test-undo-edit edit))
         (should-not (string-search "mine" (buffer-string)))
         (gemini-companion-decision-undo))
       (should (equal mine (buffer-string)))
@@ -152,7 +152,7 @@
       (should (eq 'automatic (funcall state)))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-decision-with "undo of a"
-          (gemini-companion-undo-edit edit)))
+          (gemini-companion-test-undo-edit edit)))
       (should-not (eq 'automatic (funcall state)))
       (gemini-companion-decision-undo)
       (should (eq 'automatic (funcall state)))
@@ -215,7 +215,7 @@
               (if (eq how 'walk)
                   (gemini-companion-decision-test-undo-file)
                 (gemini-companion-decision-with "undo of d/new"
-                  (gemini-companion-undo-edit edit))))
+                  (gemini-companion-test-undo-edit edit))))
             (should-not (file-exists-p "d/new"))
             (should (eq 'undone (gemini-companion-changes-status edit)))
             ;; The CLI made its directory.
@@ -247,7 +247,7 @@
       (unwind-protect
           (progn
             (gemini-companion-decision-with "undo of a"
-              (gemini-companion-undo-edit (car edits)))
+              (gemini-companion-test-undo-edit (car edits)))
             (should-not (file-exists-p "a"))
             (should-not (equal before (funcall states)))
             (gemini-companion-decision-undo)
@@ -261,7 +261,7 @@
                (second (gemini-companion-test-writes "d/e/two" "x\n" session))
                (undo (lambda (edit)
                        (gemini-companion-decision-with "undo"
-                         (gemini-companion-undo-edit edit)))))
+                         (gemini-companion-test-undo-edit edit)))))
           ;; Those that are not empty stay until the last file in them is deleted.
           (funcall undo first)
           (should-not (file-exists-p "d/e/f"))
@@ -300,7 +300,7 @@
               (let* ((edit (gemini-companion-test-writes file text session))
                      (said (ert-with-message-capture messages
                              (gemini-companion-decision-with "undo"
-                               (gemini-companion-undo-edit edit))
+                               (gemini-companion-test-undo-edit edit))
                              messages)))
                 (should (eq (equal file "c")
                             (and (string-match-p
@@ -322,7 +322,7 @@
               (texts (lambda ()
                        (mapcar #'gemini-companion-test-file-text '("a" "b")))))
           (gemini-companion-decision-with "undo of 2 edits"
-            (mapc #'gemini-companion-undo-edit edits))
+            (mapc #'gemini-companion-test-undo-edit edits))
           (should (equal (list gemini-companion-test-lines "B\n") (funcall texts)))
           (gemini-companion-decision-undo)
           (should (equal (list gemini-companion-decision-test-text "C\n")
@@ -343,8 +343,8 @@
            (texts (lambda ()
                     (mapcar #'gemini-companion-test-file-text '("a" "b"))))
            (undo (lambda (edits)
-                   (gemini-companion-decision-with-all "undo of 2 edits"
-                     (mapc #'gemini-companion-undo-edit edits))))
+                   (gemini-companion-decision--with-all "undo of 2 edits"
+                     (mapc #'gemini-companion-test-undo-edit edits))))
            (write (symbol-function 'gemini-companion-text-rewrite))
            (full nil))
       (unwind-protect
@@ -405,8 +405,8 @@
               (should (string-search
                        "b cannot be written"
                        (gemini-companion-test-refusal
-                         (gemini-companion-decision-with-all "undo of 2 edits"
-                           (mapc #'gemini-companion-undo-edit edits))))))
+                         (gemini-companion-decision--with-all "undo of 2 edits"
+                           (mapc #'gemini-companion-test-undo-edit edits))))))
             (should (equal '("A\n" "D\n")
                            (mapcar #'gemini-companion-test-file-text '("a" "b"))))
             (gemini-companion-decision-undo)
@@ -431,7 +431,7 @@
                          writes))))
         (cl-flet ((undo-edit ()
                     (gemini-companion-decision-with "undo of a"
-                      (gemini-companion-undo-edit edit)))
+                      (gemini-companion-test-undo-edit edit)))
                   (there (text left)
                     (should (equal text (gemini-companion-test-file-text "a")))
                     (gemini-companion-changes-update

@@ -69,7 +69,7 @@
                    (insert "mine\n")
                    (save-buffer))
                 ((guard (null changes)))
-                (5 (gemini-companion-step-keep-changes record changes))
+                (5 (gemini-companion-test-keep record changes))
                 (6 (gemini-companion-test-undo record (list (seq-random-elt changes))))
                 (_ (gemini-companion-changes-part
                     record (seq-random-elt changes)
@@ -137,7 +137,7 @@
                    (known (funcall facts)))
               (gemini-companion-history-test-restart)
               (should (equal known (funcall facts)))
-              (gemini-companion-undo-edit (car (gemini-companion-edits-of-file name)))
+              (gemini-companion-test-undo-edit (car (gemini-companion-edits-of-file name)))
               (should (equal before (gemini-companion-text-bytes "a"))))))))))
 
 (provide 'gemini-companion-history-test)

@@ -30,7 +30,7 @@
     (gemini-companion-test-writes "b" "C" session)
     (gemini-companion-test-writes "new" "x\n" session)
     (let ((record (car (gemini-companion-changes-files))))
-      (gemini-companion-step-keep-changes
+      (gemini-companion-test-keep
        record (list (car (gemini-companion-changes-update record)))))
     (should (equal "\
 --- a/a

@@ -221,7 +221,7 @@ The files of changes are below the directory ours."
     (gemini-companion-saved-test-restart)
     (find-file-noselect "a")
     (should (equal '(1) (gemini-companion-test-marked "a")))
-    (gemini-companion-undo-edit (car (gemini-companion-edits)))
+    (gemini-companion-test-undo-edit (car (gemini-companion-edits)))
     (should (equal "1\r\n2\r\n3\r\n" (gemini-companion-text-bytes "a")))))
 
 (ert-deftest gemini-companion-saved-deletion-is-undone ()
@@ -235,7 +235,7 @@ The files of changes are below the directory ours."
     (find-file-noselect "b")
     (gemini-companion-saved-test-be-idle)
     (should (eql 1 (gemini-companion-test-left)))
-    (gemini-companion-undo-edit (car (gemini-companion-edits)))
+    (gemini-companion-test-undo-edit (car (gemini-companion-edits)))
     (should (equal "1\r\n2\r\n" (gemini-companion-text-bytes "a")))
     (should (= #o751 (file-modes "a")))
     (should-not (gemini-companion-test-left))))
@@ -549,7 +549,7 @@ Before the next restart, call REPAIR, if given, with the name."
           ;; Nothing of the file was to be saved so far.
           (should-not (gemini-companion-saved-test-files))
           (gemini-companion-decision-with "undo"
-            (gemini-companion-undo-edit (car (gemini-companion-edits))))
+            (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
           (gemini-companion-saved-test-end)
           (gemini-companion-part-stop 'undone)
           (gemini-companion-saved-test-begin)
@@ -715,7 +715,7 @@ Before the next restart, call REPAIR, if given, with the name."
                            (changes (gemini-companion-changes-update record))
                            (change (seq-random-elt changes)))
                  (if (= 0 (random 2))
-                     (gemini-companion-step-keep-changes record (list change))
+                     (gemini-companion-test-keep record (list change))
                    (gemini-companion-undo-decide 'undo (list (list record change))))))))
           (let* ((known (lambda ()
                           (let ((record (gemini-companion-changes-of-file
@@ -815,7 +815,7 @@ its time, the name of the file, the lines that are marked there, and its text."
          (insert (format "mine %x\n" (random most-positive-fixnum)))
          (save-buffer)))
       ((guard (null changes)))
-      ('keep (gemini-companion-step-keep-changes record (list (car changes))))
+      ('keep (gemini-companion-test-keep record (list (car changes))))
       ('undo (gemini-companion-test-undo record (list (car changes))))
       ('undo-all (gemini-companion-test-undo record changes)))))
 
@@ -1083,14 +1083,14 @@ a command has written them.  In BODY, the edit is `edit'."
 
 (ert-deftest gemini-companion-saved-conversion-by-a-command-is-undone-byte-for-byte ()
   (gemini-companion-saved-test-each-conversion nil
-    (gemini-companion-undo-edit edit)
+    (gemini-companion-test-undo-edit edit)
     (should (equal before (gemini-companion-text-bytes file)))))
 
 (ert-deftest gemini-companion-saved-conversion-by-a-cli-is-undone-byte-for-byte ()
   (gemini-companion-saved-test-each-conversion
       (lambda (bytes) (decode-coding-string bytes 'utf-8-unix))
     (should (equal "" (gemini-companion-undo-note (list edit))))
-    (gemini-companion-undo-edit edit)
+    (gemini-companion-test-undo-edit edit)
     (should (equal before (gemini-companion-text-bytes file)))))
 
 ;; Gemini CLI reports its edits so.
@@ -1102,7 +1102,7 @@ a command has written them.  In BODY, the edit is `edit'."
                 (string-suffix-p "\u00f6lf" phrase))
       (let ((note (gemini-companion-undo-note (list edit))))
         (should (string-search "not known" note))
-        (gemini-companion-undo-edit edit)
+        (gemini-companion-test-undo-edit edit)
         (should (equal (gemini-companion-saved-test-lines before)
                        (gemini-companion-saved-test-lines
                         (gemini-companion-text-bytes file))))))))
@@ -1122,7 +1122,7 @@ a command has written them.  In BODY, the edit is `edit'."
            (gemini-companion-revert-now buffer-file-name)
            (let ((edit (car (gemini-companion-edits))))
              (should (equal "" (gemini-companion-undo-note (list edit))))
-             (gemini-companion-undo-edit edit)
+             (gemini-companion-test-undo-edit edit)
              (should (equal before (gemini-companion-text-bytes "a"))))))))))
 
 ;;; gemini-companion-saved-test.el ends here

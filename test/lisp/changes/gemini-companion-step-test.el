@@ -116,10 +116,10 @@
                    (signal 'file-error '("No space left on device")))))
         (should (string-match-p "gone cannot be created (No space"
                                 (gemini-companion-test-refusal
-                                  (gemini-companion-undo-edit
+                                  (gemini-companion-test-undo-edit
                                    (car (gemini-companion-edits))))))))
     (should-not (directory-files "." nil directory-files-no-dot-files-regexp))
-    (gemini-companion-undo-edit (car (gemini-companion-edits)))
+    (gemini-companion-test-undo-edit (car (gemini-companion-edits)))
     (should (equal "1\n2\n" (gemini-companion-test-file-text "gone")))
     (should (= #o600 (file-modes "gone")))))
 
@@ -166,7 +166,7 @@ answer; answer that first; do that? ")
        "a" (format "%s%d of the CLI\n" (buffer-string) n) session)
       (let ((record (gemini-companion-changes-here)))
         (funcall (if (= 0 (mod n 2))
-                     #'gemini-companion-step-keep-changes
+                     #'gemini-companion-test-keep
                    #'gemini-companion-test-undo)
                  record (gemini-companion-changes-update record))))
     (let* ((ours (seq-filter (lambda (entry)
@@ -204,7 +204,7 @@ answer; answer that first; do that? ")
     (buffer-enable-undo)
     (gemini-companion-test-writes "a" "one\n" session)
     (let ((record (gemini-companion-changes-here)))
-      (gemini-companion-step-keep-changes record
+      (gemini-companion-test-keep record
                                           (gemini-companion-changes-update record)))
     (gemini-companion-part-stop 'decision)
     (garbage-collect)

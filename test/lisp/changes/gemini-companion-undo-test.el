@@ -15,7 +15,7 @@
   (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
     (should (string-search
              reason (gemini-companion-test-refusal
-                      (gemini-companion-undo-edit edit))))))
+                      (gemini-companion-test-undo-edit edit))))))
 
 (defun gemini-companion-undo-test-hunk (edit number)
   "Undo the hunk NUMBER, from 0 on, of EDIT in the record of its file, as keys do."
@@ -79,7 +79,7 @@
           (let ((buffer (and (equal name "a") (find-file-noselect file)))
                 (edit (let ((file-name-handler-alist nil))
                         (gemini-companion-test-accept file "new\ncaf\u00e9\n"))))
-            (gemini-companion-undo-edit edit)
+            (gemini-companion-test-undo-edit edit)
             (should (equal before (gemini-companion-text-bytes file)))
             (should (= #o750 (file-modes file)))
             (when buffer
@@ -99,7 +99,7 @@
         (let ((file (expand-file-name "a")))
           (gemini-companion-test-write file written)
           (gemini-companion-attribution-record session file reported "new\n")
-          (gemini-companion-undo-edit (car (gemini-companion-edits)))
+          (gemini-companion-test-undo-edit (car (gemini-companion-edits)))
           (should (equal expected (gemini-companion-text-bytes file))))))))
 
 (ert-deftest gemini-companion-undo-refuses-to-revert-what-would-lose-text ()
@@ -151,7 +151,7 @@
                 (should (string-search
                          "No space left"
                          (gemini-companion-test-refusal
-                           (gemini-companion-undo-edit edit))))
+                           (gemini-companion-test-undo-edit edit))))
                 (should (equal after (gemini-companion-test-file-text file)))
                 (should (equal after (gemini-companion-test-file-text
                                       (concat file "-link"))))
@@ -160,7 +160,7 @@
                 (should-not (buffer-modified-p))
                 (should (eq 'accepted (gemini-companion-changes-status edit)))
                 (delete-file (expand-file-name "filler" disk))
-                (gemini-companion-undo-edit edit)
+                (gemini-companion-test-undo-edit edit)
                 (should (equal before (gemini-companion-test-file-text
                                        (concat file "-link"))))
                 (should (equal before (buffer-string)))
@@ -187,11 +187,11 @@
         (goto-char (point-min))
         (search-forward "5")
         (insert "!")
-        (gemini-companion-undo-edit edit)
+        (gemini-companion-test-undo-edit edit)
         (should (equal "1\n2\n3\n4\n5!\n6\n7\n8\n9\n" (buffer-string)))
         (should (equal written (gemini-companion-test-file-text "a")))
         (should (eq 'undone (gemini-companion-undo-test-status edit)))
-        (should-error (gemini-companion-undo-edit edit) :type 'user-error)
+        (should-error (gemini-companion-test-undo-edit edit) :type 'user-error)
         (funcall then)
         (should (eq status (gemini-companion-undo-test-status edit)))
         (should (equal (or text written)
@@ -203,7 +203,7 @@
   (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     (let ((text (buffer-string)))
       (buffer-enable-undo)
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (should (equal gemini-companion-undo-test-lines (buffer-string)))
       (narrow-to-region (point-min) 4)
       (undo-boundary)
@@ -224,7 +224,7 @@
       (forward-line 2)
       (insert "mine\n")
       (gemini-companion-undo-test-hunk edit 1)
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (should (eq 'undone (gemini-companion-undo-test-status edit)))
       ;; Killing a clone drops nothing.
       (kill-buffer (clone-indirect-buffer "clone" nil))
@@ -240,7 +240,7 @@
     (let ((text (buffer-string)))
       (buffer-enable-undo)
       (dolist (undo (list (lambda () (gemini-companion-undo-test-hunk edit 0))
-                          (lambda () (gemini-companion-undo-edit edit))))
+                          (lambda () (gemini-companion-test-undo-edit edit))))
         (funcall undo)
         (undo-boundary)
         (undo)
@@ -249,13 +249,13 @@
         (should (eq 'accepted (gemini-companion-undo-test-status edit))))
       ;; A hunk that was undone before all of it was reverted is not back.
       (gemini-companion-undo-test-hunk edit 0)
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (undo-boundary)
       (undo)
       (save-buffer)
       (should (eq 'accepted (gemini-companion-undo-test-status edit)))
       ;; It is of the later edit if that has written it again.
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (gemini-companion-state-report session 'prompt "Again")
       (gemini-companion-undo-test-accept "a" text session)
       (goto-char (point-max))
@@ -309,7 +309,7 @@
       (gemini-companion-test-write "a" "0\n1\nmine\n3\n")
       (should (equal "a: line 3 has changed since; undo its changes one by one"
                      (gemini-companion-test-refusal
-                       (gemini-companion-undo-edit edit))))
+                       (gemini-companion-test-undo-edit edit))))
       (should (equal "0\n1\nmine\n3\n" (gemini-companion-test-file-text "a"))))))
 
 (ert-deftest gemini-companion-undo-of-a-file-not-in-utf-8-is-by-its-bytes ()
@@ -330,13 +330,13 @@
           (should (equal "a is not text in UTF-8 and has changed since; the text before is \
 in *gemini before: a*"
                          (gemini-companion-test-refusal
-                          (gemini-companion-undo-edit edit))))
+                          (gemini-companion-test-undo-edit edit))))
           (should (equal (concat written "mine\n") (gemini-companion-text-bytes "a")))
           (with-current-buffer "*gemini before: a*"
             (should (equal "café\n2\n" (buffer-string)))
             (kill-buffer))
           (gemini-companion-test-write "a" written)
-          (gemini-companion-undo-edit edit)
+          (gemini-companion-test-undo-edit edit)
           (should (equal "caf\351\n2\n" (gemini-companion-text-bytes "a")))
           (should (eq 'undone (gemini-companion-changes-status edit))))))))
 
@@ -384,7 +384,7 @@ in *gemini before: a*"
             (gemini-companion-test-write "a" now)
             (cl-letf (((symbol-function 'y-or-n-p) #'always))
               (if whole
-                  (gemini-companion-undo-edit edit)
+                  (gemini-companion-test-undo-edit edit)
                 (dotimes (number (length (cdr (gemini-companion-changes-of edit))))
                   (gemini-companion-undo-test-hunk edit number))))
             (should (equal after (gemini-companion-text-bytes "a")))))))))
@@ -518,7 +518,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
          (merged (gemini-companion-undo-test-merge now base undone))
          (problem (condition-case problem
                       (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
-                        (ignore (gemini-companion-undo-edit edit)))
+                        (ignore (gemini-companion-test-undo-edit edit)))
                     (user-error (error-message-string problem)))))
     (if problem
         (progn

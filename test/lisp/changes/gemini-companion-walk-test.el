@@ -81,7 +81,7 @@
         (find-file "new")
         (pcase how
           ('undone
-           (gemini-companion-undo-edit
+           (gemini-companion-test-undo-edit
             (gemini-companion-test-writes "new" "1\n2\n" session))
            (should (equal "1\n" (gemini-companion-test-file-text "new"))))
           ('renamed
@@ -460,7 +460,7 @@
       (should-error (gemini-companion-undo-change) :type 'user-error)
       (should (equal "L1\n\0\nthree\n" (buffer-string))))
     (let ((edit (car (gemini-companion-edits))))
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (should (equal "L1\n\0\nL3\n" (gemini-companion-text-bytes "a"))))))
 
 (ert-deftest gemini-companion-walk-is-in-the-context-menu-of-a-change ()
@@ -817,7 +817,7 @@
          (list (cons record (gemini-companion-changes-update record)))
          :by (apply-partially #'eq own))
         (should (equal "" (gemini-companion-test-file-text "a")))
-        (gemini-companion-undo-edit empties))
+        (gemini-companion-test-undo-edit empties))
       (should (string-search "mine\n" (gemini-companion-test-file-text "a"))))))
 
 ;;;; Parts of a change

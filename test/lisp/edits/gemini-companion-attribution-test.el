@@ -79,7 +79,7 @@
     (should (equal '(("a" accepted "A\n" "1\n")
                      ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
-    (gemini-companion-undo-check (car (gemini-companion-edits)))
+    (gemini-companion-undo--check (car (gemini-companion-edits)))
     (gemini-companion-test-write "b" "2\n")
     (gemini-companion-test-eventually
       (equal '("b" accepted "saved meanwhile\n" "2\n")
@@ -103,7 +103,7 @@
                      (nthcdr 2 (gemini-companion-edits-test-states))))
       ;; The marks of earlier turns go then.
       (should-not (member (list refused 'written) events))
-      (should-error (gemini-companion-undo-check other) :type 'user-error))))
+      (should-error (gemini-companion-undo--check other) :type 'user-error))))
 
 (ert-deftest gemini-companion-attribution-records-what-was-written-without-review ()
   :tags '(pure)
@@ -161,7 +161,7 @@
     (gemini-companion-test-writes "b" "one\n2\n" session)
     (gemini-companion-test-writes "new" "x\n" session)
     (gemini-companion-test-rewrite "a" "1\n2\n")
-    (gemini-companion-undo-edit (nth 1 (gemini-companion-edits)))
+    (gemini-companion-test-undo-edit (nth 1 (gemini-companion-edits)))
     (delete-file "new")
     (should (equal '(gone undone gone) (gemini-companion-edits-test-states)))
     (should (equal "gone" (gemini-companion-edit-word 'gone)))))
@@ -176,7 +176,7 @@
         (gemini-companion-test-accept file text 3 session))
       (find-file-noselect file) ; of a new file, it is killed
       (dolist (index reverted)
-        (gemini-companion-undo-edit (nth index (gemini-companion-edits)))))
+        (gemini-companion-test-undo-edit (nth index (gemini-companion-edits)))))
     (should (equal "A\n" (gemini-companion-test-file-text "c")))
     (should-not (file-exists-p "target"))
     ;; It may be noticed only now that they were written.
@@ -206,7 +206,7 @@
                   (equal "1\n" (buffer-string)))))
             (should (equal '(dismissed unreviewed)
                            (gemini-companion-edits-test-states)))
-            (gemini-companion-undo-edit (cadr (gemini-companion-edits)))
+            (gemini-companion-test-undo-edit (cadr (gemini-companion-edits)))
             (should (equal '(dismissed undone)
                            (gemini-companion-edits-test-states)))
             (kill-buffer)))))))
@@ -237,7 +237,7 @@
           (dotimes (_ 5)
             (gemini-companion-test-run-timers))
           (should-not (gemini-companion-edit-file-state first))
-          (should-error (gemini-companion-undo-check first) :type 'user-error)
+          (should-error (gemini-companion-undo--check first) :type 'user-error)
           (gemini-companion-edit-accept second)
           (gemini-companion-test-write "b" "new\n")
           (should (seq-some
@@ -279,7 +279,7 @@
     (let ((written (gemini-companion-test-accept "a" "3\n" 3 session))
           (refused (gemini-companion-test-open "a" "2\n" 4 session)))
       (gemini-companion-server-receive 'close-diff 4 'closed)
-      (gemini-companion-undo-edit written)
+      (gemini-companion-test-undo-edit written)
       (should (equal '(undone dismissed)
                      (gemini-companion-edit-test-ends written refused))))))
 

@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-edit-texts)
@@ -17,7 +18,7 @@
       (gemini-companion-edit-accept edit)
       (gemini-companion-test-write "a" "caf\351\n2\n")
       (should (gemini-companion-edit-texts-in-file-p edit))
-      (gemini-companion-undo-edit edit)
+      (gemini-companion-test-undo-edit edit)
       (should (equal "caf\351\n1\n" (gemini-companion-text-bytes "a"))))))
 
 ;; Qwen Code may have guessed another coding system.
@@ -36,13 +37,13 @@
           (should (equal "a is not text in UTF-8 and has changed since; the text \
 before is in *gemini before: a*"
                          (gemini-companion-test-refusal
-                           (gemini-companion-undo-edit edit))))
+                           (gemini-companion-test-undo-edit edit))))
           (should (equal before
                          (with-current-buffer "*gemini before: a*"
                            (encode-coding-string (buffer-string) 'latin-1))))
           (should (equal (concat after "mine\n") (gemini-companion-text-bytes "a")))
           (gemini-companion-test-write "a" after)
-          (gemini-companion-undo-edit edit)
+          (gemini-companion-test-undo-edit edit)
           (should (equal before (gemini-companion-text-bytes "a"))))))))
 
 (ert-deftest gemini-companion-edit-texts-before-is-as-the-cli-sees-it ()

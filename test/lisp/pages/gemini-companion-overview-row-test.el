@@ -243,7 +243,7 @@ RANDOM is a function of a limit, the value of which is a number below that."
                   (pcase (funcall random 4)
                     ((and 0 (guard change))
                      (gemini-companion-decision-with "keep"
-                       (gemini-companion-step-keep-changes
+                       (gemini-companion-test-keep
                         (gemini-companion-overview-row-record file) (list change))))
                     ((and 1 (guard change))
                      (cl-letf (((symbol-function 'y-or-n-p) #'always))
@@ -264,7 +264,7 @@ RANDOM is a function of a limit, the value of which is a number below that."
         (pcase-dolist (`(,record . ,changes)
                        (seq-mapcat #'gemini-companion-overview-row-groups
                                    (gemini-companion-overview-rows directory)))
-          (gemini-companion-step-keep-changes record changes))
+          (gemini-companion-test-keep record changes))
         (let ((rows (gemini-companion-overview-rows directory)))
           (gemini-companion-overview-row-test-sums
            rows (gemini-companion-changes-files 'all))
@@ -303,7 +303,7 @@ RANDOM is a function of a limit, the value of which is a number below that."
                   (caar (gemini-companion-overview-row-groups cli)))))
       (let ((record (check 1 0)))
         (gemini-companion-decision-with "keep"
-          (gemini-companion-step-keep-changes record
+          (gemini-companion-test-keep record
                                          (gemini-companion-changes-file-known record)))
         (check 0 1)
         (gemini-companion-decision-undo)
