@@ -817,25 +817,27 @@ class Store:
         )
         limit = threading.Timer(git.LIMIT, process.kill)
         limit.start()
-        with process:
-            assert process.stdin
-            assert process.stdout
-            try:
-                for name in names:
-                    process.stdin.write(f"{name}\n".encode())
-                    process.stdin.flush()
-                    words = process.stdout.readline().split()
-                    if len(words) != 3 or not words[2].isdigit():
-                        raise problem
-                    content = process.stdout.read(int(words[2]) + 1)[:-1]
-                    if blob_name(content, name) != name:
-                        raise problem
-                    yield content
-            except OSError:
-                raise problem from None
-            finally:
-                limit.cancel()
-                process.kill()
+        try:
+            # If git has ended, closing its input is an error as well.
+            with process:
+                assert process.stdin
+                assert process.stdout
+                try:
+                    for name in names:
+                        process.stdin.write(f"{name}\n".encode())
+                        process.stdin.flush()
+                        words = process.stdout.readline().split()
+                        if len(words) != 3 or not words[2].isdigit():
+                            raise problem
+                        content = process.stdout.read(int(words[2]) + 1)[:-1]
+                        if blob_name(content, name) != name:
+                            raise problem
+                        yield content
+                finally:
+                    limit.cancel()
+                    process.kill()
+        except OSError:
+            raise problem from None
 
     # What git itself has moved
 

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -669,3 +670,24 @@ def test_mode_counts_only_if_the_repository_says_so(tree: Tree) -> None:
     tree.begin()
     (tree.root / "a").chmod(0o755)
     assert tree.found() == {}
+
+
+def test_contents_of_deleted_snapshots_are_an_error_if_git_has_ended(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended(subprocess.Popen[bytes]):
+        """A process that has ended before anything is written to it."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.wait()
+
+    tree.begin()
+    tree.put("a", b"2")
+    tree.found()
+    (change,) = tree.difference.changes
+    objects = Path(tree.store.directory) / "objects"
+    objects.rename(objects.with_name("elsewhere"))
+    monkeypatch.setattr("gemini_companion_epc.snapshots.subprocess.Popen", Ended)
+    with pytest.raises(SnapshotError, match="the snapshots were deleted"):
+        list(tree.store.contents([change.before]))
