@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .snapshots import LARGEST_STORE, Change, Store, blob_name
+from .system import extended_attributes
 from .types import MalformedArgument
 
 LINK = 0o120000
@@ -243,23 +244,19 @@ def _link(path: str, content: bytes) -> str:
 
 def _is_like(path: str, draft: str) -> bool:
     """Return whether nothing but its bytes is lost if ``draft`` replaces ``path``."""
-    if not hasattr(os, "listxattr"):
-        return False
     status, other = os.lstat(path), os.lstat(draft)
     owners = (status.st_uid, status.st_gid), (other.st_uid, other.st_gid)
     try:
         # Also the lists of those who may access it.
+        attributes = extended_attributes(path)
         return (
             status.st_nlink == 1
             and owners[0] == owners[1]
-            and _attributes(path) == _attributes(draft)
+            and attributes is not None
+            and attributes == extended_attributes(draft)
         )
     except OSError:
         return False
-
-
-def _attributes(path: str) -> dict[str, bytes]:
-    return {name: os.getxattr(path, name) for name in os.listxattr(path)}
 
 
 def _replace(path: str, status: os.stat_result | None, draft: str) -> None:

@@ -48,6 +48,13 @@ def make_own_directory(path: Path) -> None:
         path.chmod(0o700)
 
 
+def extended_attributes(path: str) -> dict[str, bytes] | None:
+    """Return the extended attributes of ``path``, or None where Python has none."""
+    if sys.platform != "linux":
+        return None
+    return {name: os.getxattr(path, name) for name in os.listxattr(path)}
+
+
 def on_signals(stop: Callable[[], None]) -> None:
     """Call ``stop`` on the running event loop when a signal asks to terminate."""
     loop = asyncio.get_running_loop()
