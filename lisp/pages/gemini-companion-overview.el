@@ -872,11 +872,7 @@ interrupts a CLI in its terminal."
   (gemini-companion-overview--check-key)
   (unless (gemini-companion-overview-row-proposes-p
            (gemini-companion-overview-page-row-or-error))
-    (user-error "No proposal here%s"
-                (if-let* ((key (gemini-companion-header-shortest-key
-                                'gemini-companion-send-comments 'overview)))
-                    (format "; %s sends comments" key)
-                  "")))
+    (user-error "No proposal here"))
   (gemini-companion-overview--check-proposal)
   (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept ""))
 
