@@ -8,6 +8,7 @@
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-test-helper)
+(require 'gemini-companion-trash)
 (require 'gemini-companion-shell)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unmarked-test-helper)
@@ -136,8 +137,7 @@ write was made while a snapshot was taken."
 (ert-deftest gemini-companion-shell-file-that-emacs-deletes-is-no-step ()
   (gemini-companion-shell-test-with-file "1"
     (let ((file buffer-file-name))
-      (gemini-companion-watch-writing file
-        (delete-file file))
+      (gemini-companion-trash-delete file 'for-good)
       (should-not (gemini-companion-shell-test-steps "1" nil)))))
 
 (ert-deftest gemini-companion-shell-excluded-files-are-hidden-from-the-server ()
