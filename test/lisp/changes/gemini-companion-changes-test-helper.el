@@ -38,6 +38,13 @@ and return the edit."
     (gemini-companion-attribution-record session (expand-file-name file) nil text)
     edit))
 
+(defun gemini-companion-test-forget-edits ()
+  "Forget all edits and kill their buffers, as if Emacs began."
+  (dolist (edit gemini-companion-edit--all)
+    (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
+    (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit)))
+  (setq gemini-companion-edit--all nil))
+
 (defun gemini-companion-test-undo-edit (edit)
   "Undo EDIT, and return a message."
   (gemini-companion-undo-edits (list edit)))

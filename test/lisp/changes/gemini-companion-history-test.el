@@ -20,7 +20,7 @@
                               (gemini-companion-history-data record))))
                      (gemini-companion-changes-files 'all))))
     (gemini-companion-part-stop 'changes)
-    (setq gemini-companion-edit--all nil)
+    (gemini-companion-test-forget-edits)
     (gemini-companion-history-forget-turns)
     (gemini-companion-part-start 'changes)
     (pcase-dolist (`(,name . ,data) all)

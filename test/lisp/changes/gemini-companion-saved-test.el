@@ -42,8 +42,8 @@ The files of changes are below the directory ours."
       ;; Not a buffer that outlives the directory of the test.
       (set-buffer (get-buffer-create " *gemini-companion-saved-test*"))
       (setq default-directory directory)))
-  (setq gemini-companion-edit--all nil
-        gemini-companion-comment--all nil
+  (gemini-companion-test-forget-edits)
+  (setq gemini-companion-comment--all nil
         gemini-companion-comment-opening--all nil))
 
 (defun gemini-companion-saved-test-begin ()
