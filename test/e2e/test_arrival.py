@@ -248,7 +248,7 @@ def test_review_begins_by_itself_only_where_the_user_waits_for_it(
     emacs.holds("(gemini-companion-edit-shown)", "the review begins")
     left_alone(emacs)
     # Letters may be meant for the terminal; chords are meant for the review.
-    emacs.keys("r")
+    emacs.keys("a")
     emacs.says("Letter ignored")
     assert Reviews(emacs).paths() == [str(file)]
     emacs.keys("C-c", "C-k")
