@@ -550,7 +550,7 @@ def test_files_of_a_command_are_undone_by_the_server(world: World) -> None:
     assert contents(world) == after
     (store,) = world.scratch.tmp.glob("*/*/objects")
     store.rename(store.with_name("elsewhere"))
-    undoes(emacs, "25 files", "Nothing undone: the snapshots were deleted")
+    undoes(emacs, "25 files", "Nothing undone; 25 files: the snapshots were deleted")
     assert contents(world) == after
     pid = emacs.value("(plist-get (gemini-companion-server-info) :pid)")
     os.kill(pid, signal.SIGKILL)
@@ -558,7 +558,7 @@ def test_files_of_a_command_are_undone_by_the_server(world: World) -> None:
         f"""(not (memq (plist-get (gemini-companion-server-info) :pid)
                        '(nil {pid})))"""
     )
-    undoes(emacs, "30 files", "Nothing undone: the snapshots were deleted")
+    undoes(emacs, "30 files", "Nothing undone; 30 files: the snapshots were deleted")
     assert contents(world) == after
 
 
