@@ -9,6 +9,8 @@
 (require 'gemini-companion-comment-opening)
 (require 'gemini-companion-saved)
 
+(declare-function gemini-companion-undone--text "gemini-companion-undone")
+
 (defmacro gemini-companion-saved-test-with (files &rest body)
   "Save and restore changes while BODY is run in a directory with FILES.
 The files of changes are below the directory ours."
