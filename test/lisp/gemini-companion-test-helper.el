@@ -25,7 +25,7 @@ The package itself may be loaded from elsewhere.")
 (setq trash-directory nil)
 
 (defun gemini-companion-test-trash ()
-  "Return the names of the files in the trash of the tests, absolute."
+  "Return the names of the files in the trash made for a test, absolute."
   (let ((trash (expand-file-name "Trash/files" (getenv "XDG_DATA_HOME"))))
     (and (file-directory-p trash)
          (directory-files trash t directory-files-no-dot-files-regexp))))

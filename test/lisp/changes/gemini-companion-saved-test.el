@@ -1052,7 +1052,7 @@ The third argument is a phrase about them."
                                name-after (if mark-after " mark" "") line)))))))))
 
 (defun gemini-companion-saved-test-lines (bytes)
-  "Return the text of BYTES as a CLI reports it that leaves out line ends."
+  "Return the text of BYTES as a CLI reports it without its line ends."
   (gemini-companion-text-normalized (decode-coding-string bytes 'utf-8-unix)))
 
 (defmacro gemini-companion-saved-test-each-conversion (text &rest body)

@@ -185,7 +185,7 @@
     (should (equal "other\n" (gemini-companion-text-bytes "a")))))
 
 (defun gemini-companion-text-test-emacs (form)
-  "Start an Emacs that evaluates FORM, and return its process."
+  "Start an Emacs for the evaluation of FORM, and return its process."
   (let ((emacs (start-process
                 "rewrites" nil (expand-file-name invocation-name invocation-directory)
                 "-Q" "--batch" "-l" (locate-library "gemini-companion-text")
