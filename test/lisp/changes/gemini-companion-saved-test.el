@@ -10,6 +10,7 @@
 (require 'gemini-companion-saved)
 
 (declare-function gemini-companion-undone--text "gemini-companion-undone")
+(declare-function gemini-companion-undone-of-session "gemini-companion-undone")
 
 (defmacro gemini-companion-saved-test-with (files &rest body)
   "Save and restore changes while BODY is run in a directory with FILES.
