@@ -737,3 +737,30 @@ def test_refused_command_owns_nothing(world: World) -> None:
     cli.answer("once")
     cli.wait_for("allowed done")
     eventually(lambda: edits(emacs) == ["new.txt: echo cli >new.txt"], "recorded")
+
+
+@pytest.mark.contract("Gemini CLI: what a command takes from the user")
+def test_lines_of_the_user_that_a_command_takes_come_back(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    repository(world)
+    file = world.project / "b.txt"
+    text = "one\ntwo\n"
+    cli.is_free(call("write_file", file_path=str(file), content=text))
+    eventually(lambda: file.read_text() == text, "written")
+    git(world, "commit", "-qam", "y")
+    emacs.eval(f"(progn (find-file {lisp(file)}) nil)")
+    emacs.holds(
+        """(equal "one\\ntwo\\n" (with-current-buffer "b.txt" (buffer-string)))"""
+    )
+    emacs.eval(
+        """(with-current-buffer "b.txt"
+             (goto-char (point-min)) (insert "user\\n") (save-buffer) nil)"""
+    )
+    # The text that the edit tool has written comes back.
+    cli.is_free(shell_of_gemini("git checkout b.txt"))
+    eventually(lambda: "b.txt: git checkout b.txt" in edits(emacs), "it is recorded")
+    emacs.command("gemini-companion-turn-page")
+    emacs.wait_for("by `git checkout")
+    emacs.keys("u")
+    # The edit tool has kept the line ends of the file.
+    has(file, b"user\r\none\r\ntwo\r\n")
