@@ -15,6 +15,7 @@
 
 (require 'gemini-companion-part)
 (require 'seq)
+(require 'subr-x)
 
 (autoload 'gemini-companion-comment-send-follow "gemini-companion-comment-send")
 (autoload 'gemini-companion-comment-send-waiting "gemini-companion-comment-send")
