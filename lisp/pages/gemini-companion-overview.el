@@ -878,7 +878,8 @@ interrupts a CLI in its terminal."
 
 (defun gemini-companion-overview--all-hunks-p ()
   "Return non-nil if the user agrees to accept all hunks of the proposal at point.
-Ask only in a hunk of several: in Ediff, the same letter is about one."
+Ask only in a hunk of several: in Ediff, the same letter is about one.  A group
+asks about all of its files by itself."
   (let* ((hunk (gemini-companion-view-hunk gemini-companion-edits-view))
          (edit (and hunk (gemini-companion-overview-row-edit
                           (gemini-companion-overview-page-row))))
@@ -886,6 +887,7 @@ Ask only in a hunk of several: in Ediff, the same letter is about one."
          (count (and counts (- (gemini-companion-hunk-counts-hunks counts)
                                (gemini-companion-hunk-counts-excluded counts)))))
     (or (null count)
+        (gemini-companion-edit-group edit)
         (<= count 1)
         (y-or-n-p (format "Accept all %d hunks? " count)))))
 
