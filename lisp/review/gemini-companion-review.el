@@ -365,6 +365,8 @@ If that fails, restore the windows, and signal the error again."
         (gemini-companion-view-open view)
         (gemini-companion-review-note-windows view)
         (dolist (buffer (gemini-companion-view-buffers view))
+          ;; Ediff may have displayed it already.
+          (force-window-update buffer)
           (with-current-buffer buffer
             (add-hook 'pre-redisplay-functions
                       (lambda (_window)

@@ -23,8 +23,10 @@ OWN = """
   nil)
 (defvar e2e-ends nil "The states in which diffs ended, the last one first.")
 (setq e2e-ends nil)
-(add-hook 'gemini-companion-edit-closed-functions
-          (lambda (diff) (push (gemini-companion-edit-status diff) e2e-ends)))
+(defun e2e-ended (diff)
+  "Record the state in which DIFF has ended."
+  (push (gemini-companion-edit-status diff) e2e-ends))
+(add-hook 'gemini-companion-edit-closed-functions #'e2e-ended)
 (require 'transient)
 (transient-define-prefix e2e-menu () [("z" "nothing" ignore)])
 (global-set-key [f5] (lambda () (interactive) (recursive-edit)))
@@ -247,6 +249,10 @@ def test_review_begins_by_itself_only_where_the_user_waits_for_it(
         return
     emacs.holds("(gemini-companion-edit-shown)", "the review begins")
     left_alone(emacs)
+    # In its first second, it takes no answer.
+    emacs.holds(
+        "(with-current-buffer (window-buffer) (gemini-companion-review--drawn-p))"
+    )
     # Letters may be meant for the terminal; chords are meant for the review.
     emacs.keys("a")
     emacs.says("Letter ignored")
