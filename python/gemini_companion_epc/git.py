@@ -8,6 +8,7 @@ repository without git is a regular file of a limited size.
 """
 
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,9 @@ LIMIT = 60.0
 LARGEST = 1024 * 1024
 """Maximum number of bytes that are read of a file of a repository."""
 
-# Those that say which settings are read; others choose a repository or a program.
-_KEPT = ("GIT_CONFIG", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM")
+# Those that say which settings are read; others choose a repository or a program, as
+# does GIT_CONFIG itself.
+_KEPT = ("GIT_CONFIG_", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM")
 _NEVER = {
     # git knows the first one since 2.44; no protocol has the name of the second one.
     "GIT_NO_LAZY_FETCH": "1",
@@ -34,9 +36,30 @@ _OPTIONS = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}")
 class GitError(Exception):
     """git has failed; the message is a phrase for the user."""
 
+    reason = ""
+    """What git itself has said, in one line."""
+    remedy = ""
+    """What the user can do about it, an imperative, or ""."""
+
 
 class GitTooSlow(GitError):
     """git was killed."""
+
+
+class GitFailed(GitError):
+    """git has ended with an error, as it has said in ``errors``."""
+
+    def __init__(self, name: str, status: int, errors: str) -> None:
+        lines = [line.strip() for line in errors.splitlines() if line.strip()]
+        # The lines behind the first one are advice, such as a command.
+        fatal = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+        reason = [*fatal[:1], *lines[-1:], f"status {status}"][0]
+        if reason.endswith(":"):
+            reason = " ".join(lines[lines.index(reason) :][:2])
+        self.reason = re.sub(r"^(fatal|error): ", "", reason)[:200]
+        commands = [line for line in lines if line.startswith("git config ")]
+        self.remedy = f"run `{commands[0]}`" if commands else ""
+        super().__init__(f"git {name} failed: {self.reason}")
 
 
 def user_environ() -> dict[str, str]:
@@ -95,9 +118,7 @@ class Process:
             reason = f"git {self._name} took longer than {limit:g} s"
             raise GitTooSlow(reason) from None
         if status := self._process.returncode:
-            lines = errors.decode(errors="replace").strip().splitlines()
-            reason = (lines or [f"status {status}"])[-1][:200]
-            raise GitError(f"git {self._name} failed: {reason}")
+            raise GitFailed(self._name, status, errors.decode(errors="replace"))
         return output
 
     def kill(self) -> None:

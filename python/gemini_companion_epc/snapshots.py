@@ -19,6 +19,7 @@ import re
 import shutil
 import stat
 import subprocess
+import tempfile
 import threading
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -62,17 +63,27 @@ _CONFIG = """[core]
 	auto = false
 """
 # What says how the file system of the user's repository treats names and modes.
-_FILE_SYSTEM = r"^core\.(filemode|ignorecase|precomposeunicode)$"
+_FILE_SYSTEM = r"^core\.(filemode|ignorecase|precomposeunicode|symlinks)$"
 _FORMAT = "--show-object-format"
 _USER_FILES = ("objects", "logs/HEAD", "info/exclude", "info/attributes", "index")
+_OWN_FILES = ("objects", "HEAD", "config", "info/attributes", "info/exclude")
 _REMOVE = "--force-remove"
 _ATTRIBUTES = "* -text -ident -filter !working-tree-encoding !eol !diff !merge\n"
 # The attributes by which git converts a file.
-_CONVERTING = (b"eol", b"crlf", b"filter", b"ident", b"working-tree-encoding")
+_CONVERTING = ("text", "crlf", "eol", "filter", "ident", "working-tree-encoding")
+_LINE_ENDS = (b"text=", b"crlf=", b"eol=")
+_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n"
 _LARGEST_REFLOG = 1024 * 1024
-# The steps of a reflog by which a work tree gets a commit that existed before.
-_MOVES = ("checkout", "reset", "clone", "branch")
-_FAST_FORWARD = "Fast-forward"
+# The steps of a reflog by which git itself writes files, and those of them in which the
+# user or a command may have written what is committed.
+_BY_GIT = re.compile(
+    r"(checkout|reset|clone|branch|pull|merge|rebase|cherry-pick)\b", re.I
+)
+_BY_HAND = re.compile(r"[^:]*\((continue|edit)\)")
+_MOST_COMMITS = 20_000
+_AUTHOR = "%at %ae"
+# What git says outside of work trees: of a plain directory, or of a bare repository.
+_NO_WORK_TREE = ("not a git repository", "must be run in a work tree")
 # Where systems for versions have their data.
 _SYSTEMS = {".git", ".hg", ".svn", ".bzr", ".jj", "_darcs", ".sl", ".pijul"}
 # Locks and texts of unsaved buffers, drafts of `restore`, and backup files beside one.
@@ -120,6 +131,8 @@ class Snapshot:
     """Files and whole directories, which end with a slash."""
     others: Mapping[str, int] | None = None
     """The sizes of files at which it did not look, None if there are too many."""
+    repositories: frozenset[str] = frozenset()
+    """Those inside the work tree that any snapshot has found."""
     stamps: Mapping[str, "Stamp"] = field(default_factory=dict)
     """Those of the files that it has looked at for the first time."""
 
@@ -158,6 +171,8 @@ class Difference(NamedTuple):
     """Those that it did not look at, and that do not exist any more."""
     left_out: Sequence[str] = ()
     """Files that have changed, but are or were too large, or cannot be read."""
+    repositories: Sequence[str] = ()
+    """Directories that have become repositories, in which nothing is looked at."""
     by_git: int = 0
     """The number of files that git has moved from commit to commit."""
 
@@ -180,8 +195,25 @@ class Change(NamedTuple):
     mode_after: int
 
 
+class Head(NamedTuple):
+    """What is checked out."""
+
+    commit: str = ""
+    """The name of the commit, "" if there is none."""
+    size: int = -1
+    """The size of the reflog, -1 without one."""
+
+
 class SnapshotError(GitError):
     """A snapshot cannot be taken; the message is a phrase for the user."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(problem)
+        self.remedy = remedy
+
+
+class DamagedStore(GitError):
+    """A file of a store was deleted or changed, as by a cleaner."""
 
 
 def git_problem() -> str:
@@ -197,9 +229,21 @@ def git_problem() -> str:
 def top_level(directory: str) -> str:
     """Return the root of the work tree of ``directory``, itself without a repository.
 
-    From a subdirectory, git would not read the files named .gitignore above it.
+    From a subdirectory, git would not read the files named .gitignore above it.  Raise
+    SnapshotError if git refuses to read the repository.
     """
-    return git.ask(directory, "rev-parse", "--show-toplevel") or directory
+    command = "rev-parse", "--show-toplevel"
+    environ = git.user_environ() | {"LC_ALL": "C"}
+    try:
+        output = git.run(command, environ, directory)
+    except GitTooSlow:
+        raise
+    except GitError as error:
+        if any(phrase in str(error) for phrase in _NO_WORK_TREE):
+            return directory
+        problem = f"git refuses the repository: {error.reason}"
+        raise SnapshotError(problem, error.remedy) from None
+    return os.fsdecode(output).removesuffix("\n") or directory
 
 
 class Store:
@@ -211,14 +255,20 @@ class Store:
     def __init__(self, root: str, directory: str, temporary: str = "") -> None:
         self.root = root
         self.directory = directory
-        self._temporary = _below(root, temporary)
+        # The temporary directory may be the root.
+        parent = os.path.dirname(directory)
+        self._temporary = _below(root, temporary) or _below(root, parent)
         self._size = 0
         self._last: Snapshot | None = None
         self._ignored: tuple[bytes, frozenset[bytes]] = b"", frozenset()
         self._files: dict[str, str] = {}
         self._alternates: dict[str, str] = {}
         self._reflog = ""
-        self._head = "", -1
+        self._head = Head()
+        self._own: dict[str, str] = {}
+        self._may_convert = False
+        self._stamps: dict[str, tuple[int, int, int]] = {}
+        self._has_index = False
         self._environ = git.own_environ() | {
             "LC_ALL": "C",
             "GIT_ATTR_NOSYSTEM": "1",
@@ -255,20 +305,60 @@ class Store:
     def _create(self) -> None:
         try:
             self._create_directory()
+            self._copy_index()
+            self._stamps = {name: self._stamp(name) for name in _OWN_FILES}
+        except OSError as error:
+            raise no_room(error) from None
+
+    def _stamp(self, name: str) -> tuple[int, int, int]:
+        status = os.lstat(os.path.join(self.directory, name))
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def exists(self) -> bool:
+        """Return whether the objects were not deleted since it was made."""
+        try:
+            # Somebody else may have made others in a temporary directory.
+            return self._stamp("objects")[0] == self._stamps["objects"][0]
+        except OSError:
+            return False
+
+    def mend(self) -> None:
+        """Make all but the objects anew; the next snapshot is the first one.
+
+        Raise GitError if that fails.
+        """
+        self._last, self._has_index = None, False
+        self._ignored = b"", frozenset()
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self.directory}/index")
+        self._create()
+
+    def _check(self) -> None:
+        """Check that the store is whole, before it is used."""
+        try:
+            # Nobody else uses the store: git was killed.
+            with suppress(FileNotFoundError):
+                os.unlink(f"{self.directory}/index.lock")
+            for name, stamp in self._stamps.items():
+                found = self._stamp(name)
+                if name != "objects" and found != stamp:
+                    raise DamagedStore(f"{self.directory}/{name} was changed")
+            if self._has_index:
+                os.lstat(f"{self.directory}/index")
         except OSError as error:
             reason = error.strerror or str(error)
-            raise SnapshotError(f"no snapshot can be stored: {reason}") from None
-        self._has_index = self._copy_index()
+            raise DamagedStore(f"{error.filename}: {reason}") from None
 
     def _create_directory(self) -> None:
         store = Path(self.directory)
-        store.mkdir(mode=0o700)
+        store.mkdir(mode=0o700, exist_ok=True)
         for name in ("objects/info", "refs", "info"):
-            (store / name).mkdir(parents=True)
+            (store / name).mkdir(parents=True, exist_ok=True)
         (store / "HEAD").write_text("ref: refs/heads/none\n")
         (store / "info/attributes").write_text(_ATTRIBUTES)
         self._files = self._user_files()
         is_sha256 = False
+        exclude = b""
         if self._files:
             is_sha256 = self._ask("rev-parse", _FORMAT) == "sha256"
         config = _CONFIG.format(version=int(is_sha256), devnull=os.devnull)
@@ -280,7 +370,7 @@ class Store:
             self._alternates = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
             self._reflog = self._files["logs/HEAD"]
             exclude = git.read(self._files["info/exclude"])
-            (store / "info/exclude").write_bytes(exclude)
+        (store / "info/exclude").write_bytes(exclude)
         (store / "config").write_bytes(os.fsencode(config))
 
     def _user_config(self) -> str:
@@ -311,24 +401,31 @@ class Store:
             files = [self._ask(*command, "--git-path", name) for name in _USER_FILES]
         return dict(zip(_USER_FILES, files, strict=True)) if files[0] else {}
 
-    def _copy_index(self) -> bool:
-        """Begin with the user's index, if it tells which files are as committed.
-
-        Return whether it does.
-        """
+    def _copy_index(self) -> None:
+        """Begin with what the user's index tells about files that are as committed."""
         index, copy = self._files.get("index", ""), f"{self.directory}/index"
-        if not os.path.isfile(index) or self._converts():
-            return False
+        if not os.path.isfile(index):
+            return
         try:
             # With its time, by which git knows entries of files that may have changed
             # in the same moment.
             shutil.copy2(index, copy)
-            lines = self._git("ls-files", "-v", "-s", "-z").split(b"\0")
+            lines = self._git("ls-files", "-v", "-s", "-z").split(b"\0")[:-1]
             # Those that git assumes to be unchanged have a lower-case letter.
             assumed = [_name(line) for line in lines if line[:1].islower()]
-            # Those of submodules are commits.
-            modules = [_name(line) for line in lines if line[2:8] == _SUBMODULE]
-            for option, names in ("--no-assume-unchanged", assumed), (_REMOVE, modules):
+            # In a sparse work tree, other files do not exist.
+            skipped = [
+                name
+                for name in (_name(line) for line in lines if line[:1] in b"Ss")
+                if os.path.lexists(self._path(os.fsdecode(name)))
+            ]
+            removed = {_name(line) for line in lines if _is_no_file(line)}
+            removed.update(self._converted())
+            for option, names in (
+                ("--no-assume-unchanged", assumed),
+                ("--no-skip-worktree", skipped),
+                (_REMOVE, removed),
+            ):
                 if names:
                     self._update_index(option, names)
         except (OSError, GitTooSlow):
@@ -336,19 +433,56 @@ class Store:
         except GitError:
             # Such as an index that is split in two files.
             os.unlink(copy)
-            return False
-        return True
 
     def _update_index(self, option: str, names: Iterable[bytes]) -> None:
         given = b"".join(name + b"\0" for name in names)
         command = "update-index", "-z", "--add", "--replace", option, "--stdin"
         self._git(*command, given=given)
 
-    def _converts(self) -> bool:
-        """Return whether git may convert files of the user's repository."""
-        if self._ask("config", "core.autocrlf") not in ("", "false"):
+    def _converted(self) -> list[bytes]:
+        """Return the tracked files whose bytes may not be those that git has."""
+        self._may_convert = self._has_conversion()
+        if not self._may_convert:
+            return []
+        names = self._user_git("ls-files", "-z")
+        options = "check-attr", "-z", "--stdin", *_CONVERTING
+        fields = self._user_git(*options, given=names).split(b"\0")
+        found: dict[bytes, set[bytes]] = {}
+        triples = zip(fields[::3], fields[1::3], fields[2::3], strict=False)
+        for name, attribute, value in triples:
+            if value != b"unspecified":
+                found.setdefault(name, set()).add(attribute + b"=" + value)
+        is_always = self._converts_line_ends()
+        return [
+            name
+            for name in names.split(b"\0")[:-1]
+            if self._is_converted(name, found.get(name, set()), is_always)
+        ]
+
+    def _is_converted(self, name: bytes, attributes: set[bytes], always: bool) -> bool:
+        """Return whether git may convert the file ``name`` with ``attributes``.
+
+        Line ends may be converted ``always``, or only if an attribute says so.
+        """
+        given = {each for each in attributes if not each.endswith(b"=unset")}
+        if any(not each.startswith(_LINE_ENDS) for each in given):
             return True
-        if self._ask("config", "core.eol") not in ("", "lf", "native"):
+        if b"text=unset" in attributes or not (always or given):
+            return False
+        path = self._path(os.fsdecode(name))
+        return (
+            b"\r\n" in git.read(path, most=LARGEST_TEXT) or _size(path) > LARGEST_TEXT
+        )
+
+    def _converts_line_ends(self) -> bool:
+        """Return whether git converts line ends of files without attributes."""
+        return self._ask("config", "core.autocrlf") not in ("", "false") or self._ask(
+            "config", "core.eol"
+        ) not in ("", "lf", "native")
+
+    def _has_conversion(self) -> bool:
+        """Return whether git may convert files of the user's repository."""
+        if self._converts_line_ends():
             return True
         pattern = ":(glob)**/.gitattributes"
         names = self._ask("ls-files", "-z", "--", pattern).split("\0")
@@ -359,15 +493,11 @@ class Store:
         own = self._ask("config", "--path", "core.attributesFile")
         for file in own, os.path.expanduser("~/.config/git/attributes"):
             texts += git.read(os.path.realpath(file)) if file else b""
-        if any(word in texts for word in _CONVERTING):
-            return True
-        # With "text=auto" alone, which is common, files with LF are not converted.
-        return b"text" in texts and not self._all_lf()
+        return any(word.encode() in texts for word in _CONVERTING)
 
-    def _all_lf(self) -> bool:
-        """Return whether all files of the user's index have LF, or are no texts."""
-        lines = self._ask("ls-files", "--eol", "-z").split("\0")
-        return not any("w/crlf" in line or "w/mixed" in line for line in lines)
+    def _user_git(self, *arguments: str, given: bytes = b"") -> bytes:
+        """Return what git prints about the user's repository, or raise GitError."""
+        return git.run(arguments, git.user_environ(), self.root, given)
 
     # Snapshots
 
@@ -378,6 +508,7 @@ class Store:
 
     def listing(self) -> Listing:
         """Return the files that may differ from the last snapshot."""
+        self._check()
         options = "ls-files", "-z", "-o", "--exclude-standard"
         # Both read all directories.
         beside = self._begin_git(*options, "-i", "--directory")
@@ -475,9 +606,23 @@ class Store:
             # The trees are all in the store, as the user's git may delete its own.
             options = "write-tree", "--missing-ok"
             tree = self._git(*options, sees_user=False).decode().strip()
+        self._has_index = os.path.exists(f"{self.directory}/index")
         others = self._others(listing.ignored, unlooked)
+        repositories = {
+            name
+            for name, (reason, _) in unlooked.items()
+            if reason == "repository" and name.endswith("/")
+        }
+        if self._last:
+            repositories |= self._last.repositories
         self._last = Snapshot(
-            tree, self._now(), unlooked, listing.ignored, others, stamps
+            tree,
+            self._now(),
+            unlooked,
+            listing.ignored,
+            others,
+            frozenset(repositories),
+            stamps,
         )
         return self._last
 
@@ -580,15 +725,22 @@ class Store:
             size = sum(sizes[name] for name in names if name not in large)
             return len(names) > MOST_FILES or size > MOST_BYTES
 
-        copied = sizes.keys() - self._tracked()
+        tracked = self._tracked() & sizes.keys()
+        copied = sizes.keys() - tracked
         if is_too_much(copied - late):
-            raise SnapshotError(_too_many(copied - late))
+            raise _too_many(copied - late)
         if is_too_much(late):
             copied -= late
             for name in late:
                 del stamps[name]
                 unlooked[name] = Unlooked("many")
-        self._size += sum(sizes[name] for name in copied)
+        size = sum(sizes[name] for name in copied)
+        for name in sorted(tracked, key=lambda name: sizes[name]):
+            if size + sizes[name] > MOST_BYTES:
+                unlooked[name] = Unlooked("large", stamps.pop(name))
+            else:
+                size += sizes[name]
+        self._size += size
 
     def _why_not_stored(
         self, name: str, status: os.stat_result, copied: int
@@ -597,19 +749,20 @@ class Store:
 
         The same snapshot copies large files of ``copied`` bytes before it.
         """
-        if status.st_size > LARGEST_TEXT:
-            last = self._last and self._last.unlooked.get(name)
-            is_known = last and last.stamp == (status.st_mtime_ns, status.st_size)
-            if is_known or copied + status.st_size > MOST_LARGE_BYTES:
-                return "large"
+        is_large = status.st_size > LARGEST_TEXT
+        last = self._last and self._last.unlooked.get(name)
+        if last == ("large", (status.st_mtime_ns, status.st_size)) or (
+            is_large and copied + status.st_size > MOST_LARGE_BYTES
+        ):
+            return "large"
         return None if os.access(self._path(name), os.R_OK) else "unreadable"
 
     def _tracked(self) -> set[str]:
-        """Return the names that the first snapshot may copy without a limit.
+        """Return the tracked files, any number of which the first snapshot may copy.
 
-        Where the user's index is no beginning, all files that it has are read once.
+        They are those that the user's index does not tell the bytes of.
         """
-        if self._last or self._has_index:
+        if self._last or not self._files:
             return set()
         return set(self._ask("ls-files", "-z").split("\0"))
 
@@ -634,7 +787,8 @@ class Store:
         unknown: list[str] = []
         gone = self._gone(before, after)
         same = before.tree == after.tree
-        by_git = 0
+        expected = {each.path: each for each in moved}
+        by_git: list[Change] = []
         for each in [] if same else self._differences(before.tree, after.tree):
             if after.why_unlooked(each.path):
                 continue
@@ -644,10 +798,15 @@ class Store:
                 elif self._is_touched(each.path, before.time):
                     unknown.append(each.path)
                 continue
-            if each in moved:
-                by_git += 1
-            else:
-                changes.append(each)
+            is_by_git = each == expected.get(each.path)
+            (by_git if is_by_git else changes).append(each)
+        if self._may_convert:
+            pairs = [(each, expected.get(each.path)) for each in changes]
+            converted = self._converted_ones(
+                [(each, other) for each, other in pairs if other]
+            )
+            by_git += converted
+            changes = [each for each in changes if each not in converted]
         # Emacs has made a backup file, and then its file went.
         deleted = {each.path for each in changes if not each.after} | gone.keys()
         changes = [
@@ -669,8 +828,30 @@ class Store:
             [name for name in unknown if name not in large],
             sorted(gone.items()),
             sorted(left_out | large),
-            by_git,
+            sorted(after.repositories - before.repositories),
+            len(by_git),
         )
+
+    def _converted_ones(self, pairs: Sequence[tuple[Change, Change]]) -> list[Change]:
+        """Return the first ones of ``pairs`` that are the second ones, converted."""
+        contents = self.texts([each for each, _ in pairs]) if pairs else {}
+
+        def is_same(blob: str, other: str) -> bool:
+            content = contents.get(blob)
+            return blob == other or bool(
+                blob
+                and other
+                and content is not None
+                and other in _kept(content, other)
+            )
+
+        return [
+            each
+            for each, other in pairs
+            if is_same(each.before, other.before)
+            and is_same(each.after, other.after)
+            and each[3:] == other[3:]
+        ]
 
     def _gone(self, before: Snapshot, after: Snapshot) -> dict[str, Reason]:
         """Return what is gone of what ``before`` has not looked at."""
@@ -841,33 +1022,93 @@ class Store:
 
     # What git itself has moved
 
-    def head(self) -> tuple[str, int]:
-        """Return the commit that is checked out, and the size of its reflog.
-
-        This is "" and -1 if git records no steps.
-        """
+    def head(self) -> Head:
+        """Return what is checked out now."""
+        if not self._files:
+            return Head()
         try:
             size = os.stat(self._reflog).st_size
         except OSError:
-            return "", -1
+            size = -1
         # Each step makes the reflog longer.
-        if size != self._head[1]:
-            name = "HEAD^{tree}"
-            self._head = self._ask("rev-parse", "--verify", "--quiet", name), size
+        if size < 0 or size != self._head.size:
+            name = "HEAD^{commit}"
+            commit = self._ask("rev-parse", "--verify", "--quiet", name)
+            self._head = Head(commit, size)
         return self._head
 
-    def moved(self, before: tuple[str, int], after: tuple[str, int]) -> set[Change]:
+    def moved(self, before: Head, after: Head, since: int) -> list[Change]:
         """Return what git has changed in going from one of `head` to another.
 
-        This is empty if the commit was made in between: then its texts are new.
+        That is the contents of commits that existed before.  Files of those that were
+        made in between, ``since`` a time in nanoseconds, are left out, and so are those
+        that commands have made earlier, see `add_own`, or copies of both.
         """
-        (old, start), (new, end) = before, after
+        old, new = before.commit, after.commit
         if old == new or not old or not new:
+            return []
+        try:
+            made = self._made(before, after, since)
+            if self._own or made:
+                made |= self._copied(old, new, self._own | self._authors(made))
+            names = self._names_in(made)
+            changes = self._differences(old, new)
+        except GitTooSlow:
+            raise
+        except GitError as error:
+            raise SnapshotError(f"what git has changed is unknown: {error}") from None
+        return [each for each in changes if each.path not in names]
+
+    def add_own(self, before: Head, after: Head, since: int) -> None:
+        """Take note that commands have made the commits ``since`` a time."""
+        if before != after:
+            self._own |= self._authors(self._made(before, after, since))
+
+    def _made(self, before: Head, after: Head, since: int) -> set[str]:
+        """Return the commits that were made between two of `head`, not by git alone."""
+        if steps := self._steps(before.size, after.size):
+            return {step.split(" ", 2)[1] for step in steps if not _is_by_git(step)}
+        # Without a reflog, those are the new ones.
+        seconds = since // 10**9
+        listed = self._listed("%ct", after.commit, f"^{before.commit}")
+        return {commit for commit, time in listed.items() if int(time) >= seconds}
+
+    def _authors(self, commits: Collection[str]) -> dict[str, str]:
+        """Return ``commits`` with their authors, and the times of writing."""
+        return self._listed(_AUTHOR, "--no-walk", *commits) if commits else {}
+
+    def _copied(self, old: str, new: str, own: Mapping[str, str]) -> set[str]:
+        """Return the commits that ``new`` has, ``old`` has not, and which are ``own``.
+
+        A copy, as of a rebase, has the same author, and the time of writing.
+        """
+        listed = self._listed(_AUTHOR, new, f"^{old}")
+        authors = set(own.values())
+        return {
+            commit
+            for commit, author in listed.items()
+            if commit in own or author in authors
+        }
+
+    def _listed(self, what: str, *arguments: str) -> dict[str, str]:
+        """Return the commits that git lists, with ``what`` of each."""
+        options = "--ignore-missing", f"--max-count={_MOST_COMMITS}"
+        command = "rev-list", *options, f"--format={what}", *arguments, "--"
+        lines = self._user_git(*command).decode(errors="replace").splitlines()
+        pairs = zip(lines[::2], lines[1::2], strict=False)
+        return {line.removeprefix("commit "): text for line, text in pairs}
+
+    def _names_in(self, commits: Collection[str]) -> set[str]:
+        """Return the names of the files that ``commits`` have changed.
+
+        A merge has changed those that no parent has.
+        """
+        if not commits:
             return set()
-        lines = self._steps(start, end)
-        if not lines or not all(map(_moves, lines)):
-            return set()
-        return set(self._differences(old, new))
+        options = "-r", "-c", "-z", "--root", "--name-only", "--no-commit-id"
+        command = "diff-tree", "--stdin", *options, "--no-renames", "--no-ext-diff"
+        names = self._user_git(*command, given=_lines(commits)).split(b"\0")
+        return set(map(os.fsdecode, names))
 
     def committed(
         self, before: tuple[str, int], after: tuple[str, int]
@@ -892,6 +1133,15 @@ class Store:
         return steps.decode(errors="replace").splitlines()
 
 
+def no_room(error: OSError) -> SnapshotError:
+    """Return the error that a file of a store cannot be written."""
+    reason = error.strerror or str(error)
+    where = tempfile.gettempdir()
+    return SnapshotError(
+        f"no snapshot can be stored: {reason}", f"check the space in {where}"
+    )
+
+
 def write_private(file: str, content: bytes) -> None:
     """Write ``content`` to the new ``file``, which nobody else can read."""
     with open(file, "xb", opener=_private) as output:
@@ -912,6 +1162,17 @@ def blob_name(content: bytes, like: str) -> str:
     return algorithm(b"blob %d\0%b" % (len(content), content)).hexdigest()
 
 
+def _kept(content: bytes, like: str) -> set[str]:
+    """Return the names of blobs that git may keep of a file with ``content``.
+
+    That is the one without CRLF, or what Git LFS keeps.
+    """
+    digest = hashlib.sha256(content).hexdigest()
+    pointer = _POINTER.format(digest, len(content)).encode()
+    texts = content.replace(b"\r\n", b"\n"), pointer
+    return {blob_name(text, like) for text in texts}
+
+
 def _blob(name: str) -> str:
     return name if name.strip("0") else ""
 
@@ -928,6 +1189,21 @@ def _backed_up(name: str) -> str:
 def _name(line: bytes) -> bytes:
     """Return the name in a ``line`` of an index."""
     return line.partition(b"\t")[2]
+
+
+def _is_no_file(line: bytes) -> bool:
+    """Return whether ``line`` of an index is of a submodule, or of a conflict.
+
+    The former is a commit; of the latter, no tree can be written.
+    """
+    return line[2:8] == _SUBMODULE or line.partition(b"\t")[0][-1:] != b"0"
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def _quoted(name: str) -> str:
@@ -948,14 +1224,17 @@ def _commits(line: str) -> bool:
     return line.partition("\t")[2].startswith("commit: ")
 
 
-def _moves(line: str) -> bool:
-    """Return whether ``line`` of a reflog says that an older commit was taken."""
+def _is_by_git(line: str) -> bool:
+    """Return whether ``line`` of a reflog is a step by which git writes old contents.
+
+    A commit, a revert, and what goes on after a conflict are none.
+    """
     step = line.partition("\t")[2]
-    return step.partition(":")[0] in _MOVES or step.endswith(_FAST_FORWARD)
+    return bool(_BY_GIT.match(step)) and not _BY_HAND.match(step)
 
 
-def _too_many(names: Collection[str]) -> str:
-    """Return why a snapshot of ``names`` is refused, with a directory to ignore."""
+def _too_many(names: Collection[str]) -> SnapshotError:
+    """Return the error that ``names`` are too many, with a directory to ignore."""
     counts: dict[str, int] = {}
     for name in names:
         first, separator, _ = name.partition("/")
@@ -963,5 +1242,7 @@ def _too_many(names: Collection[str]) -> str:
             counts[first] = counts.get(first, 0) + 1
     most = max(counts, key=lambda name: counts[name], default="")
     if most and counts[most] > len(names) // 2:
-        return f"{most} has {counts[most]} files that git does not ignore"
-    return f"{len(names)} files are new or changed"
+        problem = f"{most} has {counts[most]} files that git does not ignore"
+        return SnapshotError(problem, f"list {most}/ in .gitignore, or commit it")
+    problem = f"{len(names)} files are new or changed"
+    return SnapshotError(problem, "commit them, or list some in .gitignore")

@@ -17,12 +17,13 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from . import texts
 from .config import Config
@@ -33,7 +34,9 @@ from .processes import has_exited
 from .snapshots import (
     Change,
     Difference,
+    Head,
     Snapshot,
+    SnapshotError,
     Store,
     git_problem,
     top_level,
@@ -55,10 +58,30 @@ MOST_NAMES = 5_000
 LONGEST_NAME = 500
 """Maximum number of characters of a command, as Emacs shows it."""
 _MOST_LATE = 2
-_SLOW = "the snapshot took too long"
-_SILENT = "Emacs did not answer"
+_MOST_BEGUN = 1_000
+MOST_NESTED = 8
+"""Maximum number of repositories inside a work tree that are trees of their own."""
 # How often a turn that has ended is looked at, each time after twice as long.
 _MOST_LOOKS = 6
+
+
+class Problem(NamedTuple):
+    """Why it is not known what a command has written."""
+
+    text: str
+    """A phrase."""
+    remedy: str = ""
+    """What the user can do about it, an imperative, or ""."""
+
+
+_RESTART = "run M-x gemini-companion-restart"
+_SLOW = Problem("the snapshot took too long", "list large directories in .gitignore")
+_SILENT = Problem("Emacs did not answer")
+_LATE = Problem("no snapshot before it")
+_NOT_BEGUN = Problem("the server did not run as it began")
+_REFUSED = Problem("it seemed to be refused")
+_RESTORED = Problem("you have undone or restored files meanwhile")
+_DELETED = Problem("its snapshots were deleted, as by a cleaner of temporary files")
 
 
 class Event(Enum):
@@ -158,6 +181,8 @@ class _Step:
     """The call that begins or ends, None if a turn does."""
     is_late: bool = False
     """Whether the CLI has not waited for the snapshot."""
+    nested: dict[asyncio.Task[None], "_Step"] = field(default_factory=dict)
+    """The same for each repository inside the work tree."""
 
     @property
     def begins(self) -> bool:
@@ -170,7 +195,7 @@ class _Taken:
     """A snapshot, with what is known at its time."""
 
     snapshot: Snapshot
-    head: tuple[str, int]
+    head: Head
     """Where HEAD was, as in `Store.head`."""
     saved: tuple[int, int]
     """The numbers of the last write of Emacs when it began, and when it had ended."""
@@ -221,8 +246,16 @@ class _Tree:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     store: Store | None = None
     phase: Phase = Phase.LOST
-    problem: str = ""
-    """Why it is not followed, "" before the first snapshot."""
+    problem: Problem | None = None
+    """Why it is not followed, or was not before the last snapshot."""
+    said: bool = False
+    """Whether Emacs was told of a problem that is not over."""
+    is_broken: bool = False
+    """Whether the store could not be mended."""
+    since: int = 0
+    """The time of the last snapshot, even if it is not followed any more."""
+    meanwhile: Sequence[str] = ()
+    """What was written after that, if a problem has ended with the last snapshot."""
     last: _Taken | None = None
     """The last snapshot, None unless it is followed."""
     saved: int = 0
@@ -239,27 +272,36 @@ class _Tree:
     """Those of which it is not known yet whether a call has run in them."""
     turns: list[Facts] = field(default_factory=list)
     """The CLIs in a turn."""
+    nested: list[str] = field(default_factory=list)
+    """The repositories inside, which are trees of their own."""
+    is_told: bool = False
+    """Whether Emacs was told that there are others, too many."""
     is_settled: bool = False
     """Whether nothing was written for a moment since all turns have ended."""
     looks: asyncio.Task[None] | None = None
     """Looks for that moment."""
 
-    def lose(self, problem: str, phase: Phase = Phase.LOST) -> None:
+    def lose(self, problem: Problem | None, phase: Phase = Phase.LOST) -> None:
         """Enter ``phase`` because of ``problem``."""
         self.phase, self.problem, self.last = phase, problem, None
+        self.meanwhile = ()
 
     def follow(self, taken: _Taken) -> None:
         """Follow from the snapshot that was ``taken``."""
-        self.phase, self.problem, self.last = Phase.FOLLOWED, "", taken
-        self.saved = taken.saved[0]
+        self.phase, self.problem, self.last = Phase.FOLLOWED, None, taken
+        self.saved, self.since = taken.saved[0], taken.snapshot.time
 
     def update(self, step: _Step, event: Event) -> None:
         """Take note of ``event`` of ``step``: which calls and turns go on."""
+        has_ended = False
         for call in self.running:
             if _has_exited(call.cli):
                 call.state = State.DROPPED
-            else:
+            # Two calls at once may have the same key.
+            elif not has_ended:
+                before = call.state
                 call.follow(step, event)
+                has_ended = event is Event.END and call.state is not before
         dropped = [call for call in self.running if call.state is State.DROPPED]
         self.dropped = (self.dropped + dropped)[-_MOST_LATE * 10 :]
         self.running = [call for call in self.running if call.is_open]
@@ -301,14 +343,19 @@ class Timeline:
         self._trees: dict[str, _Tree] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._directory = ""
+        self._identity: tuple[int, int] | None = None
         self._number = 0
         self._beginning: set[_Step] = set()
         """The calls that begin, before their snapshots."""
         self._late: dict[str, int] = {}
         """The number of snapshots for which nobody waits any more, by directory."""
         self._gates: dict[str, asyncio.Lock] = {}
-        self._found: dict[str, tuple[str, str]] = {}
+        self._is_open: bool | None = None
+        """Whether Emacs was told that a call runs, None if it was told nothing."""
+        self._found: dict[str, tuple[str, Problem | None]] = {}
         """The root of the work tree of each directory, and why git cannot be used."""
+        self._begun: deque[str] = deque(maxlen=_MOST_BEGUN)
+        """The keys of the last calls that have begun."""
 
     def end(self) -> None:
         """Delete all snapshots."""
@@ -332,6 +379,7 @@ class Timeline:
         """Take a snapshot as a ``call`` of a tool of ``cli`` begins or has ended."""
         step = _Step(cli, Event.END if call.has_ended else Event.BEGIN, call)
         if step.begins:
+            self._begun.append(call.key)
             self._beginning.add(step)
             try:
                 # From now on, Emacs notes what it writes.
@@ -343,11 +391,14 @@ class Timeline:
         is_stuck = bool(self._late.get(directory))
         task = self._start(self._advance(directory, step))
         limit = self._config.after_limit if call.has_ended else self._config.call_limit
-        await asyncio.wait({task}, timeout=0 if is_stuck else limit)
-        step.is_late = not task.done()
+        ends = asyncio.get_running_loop().time() + (0 if is_stuck else limit)
+        step.is_late = not await _until(ends, {task})
         if step.is_late:
             self._late[directory] = self._late.get(directory, 0) + 1
             task.add_done_callback(lambda _: self._in_time(directory))
+        elif step.nested and not await _until(ends, step.nested):
+            for nested, its_step in step.nested.items():
+                its_step.is_late = not nested.done()
 
     def _in_time(self, directory: str) -> None:
         self._late[directory] -= 1
@@ -380,7 +431,10 @@ class Timeline:
         if not task.cancelled() and (error := task.exception()):
             logger.error("snapshot failed", exc_info=error)
 
-    async def _advance(self, directory: str, step: _Step) -> None:
+    async def _advance(
+        self, directory: str, step: _Step, inside: str | None = None
+    ) -> None:
+        """Advance the work tree of ``directory``; it may be a repository ``inside``."""
         gate = self._gates.setdefault(directory, asyncio.Lock())
         try:
             # Those that wait for one directory go on in their order.
@@ -388,6 +442,9 @@ class Timeline:
                 if directory not in self._found or step.event is Event.PROMPT:
                     self._found[directory] = await _in_thread(_root_of, directory)
                 root, problem = self._found[directory]
+                if inside and not _is_same_file(root, directory):
+                    # It is not really one.
+                    return
                 tree = self._trees.setdefault(root, _Tree(root))
                 await tree.lock.acquire()
             try:
@@ -396,10 +453,34 @@ class Timeline:
                 elif step.event is Event.PROMPT and tree.phase is Phase.PAUSED:
                     tree.lose(tree.problem)
                 await self._advance_tree(tree, step)
+                if not inside:
+                    await self._advance_nested(tree, step)
             finally:
                 tree.lock.release()
         finally:
             self._beginning.discard(step)
+
+    async def _advance_nested(self, tree: _Tree, step: _Step) -> None:
+        """Begin ``step`` in the repositories inside ``tree``."""
+        found = await _in_thread(_nested_in, tree.root, tree.nested, tree.last)
+        for name in set(tree.nested).difference(found):
+            self._trees.pop(os.path.join(tree.root, name), None)
+        tree.nested = found[:MOST_NESTED]
+        for name in tree.nested:
+            its_step = replace(step, nested={})
+            path = os.path.join(tree.root, name)
+            task = self._start(self._advance(path, its_step, inside=tree.root))
+            step.nested[task] = its_step
+        others = len(found) - MOST_NESTED
+        if others > 0 and step.called and step.event is Event.END and not tree.is_told:
+            tree.is_told = True
+            problem = Problem(
+                f"{others} of the repositories in it are not looked at, such as "
+                f"{_shown(found[MOST_NESTED:])[0]}",
+                "start the CLI there",
+            )
+            call = _Call(step.called, step.cli, State.ENDED)
+            await self._report_problem(tree, step, [call], problem)
 
     async def _advance_locked(self, tree: _Tree, step: _Step) -> None:
         async with tree.lock:
@@ -421,16 +502,25 @@ class Timeline:
             tree.held.append(interval)
         for each in tree.resolved():
             await self._report(tree, step, each)
+            await self._add_own(tree, each)
         ran = [call for call in calls if call.state is not State.DROPPED]
-        if tree.problem and ran:
-            await self._report_problem(tree, step, ran, tree.problem)
-        if step.event is Event.END:
+        if step.called and step.event is Event.END:
+            if step.called.key not in self._begun:
+                ran.append(_Call(step.called, step.cli, State.ENDED))
+                tree.problem = tree.problem or _NOT_BEGUN
             await self._report_dropped(tree, step)
+        if tree.problem and ran:
+            tree.said = True
+            await self._report_problem(tree, step, ran, tree.problem)
+        elif tree.said and tree.last and not tree.problem:
+            tree.said = False
+            await self._report_problem(tree, step, [], None)
         if before and was_settled and not step.is_late:
             await self._report_commits(tree, step, before.head)
         self._follow_late(tree, step)
         self._beginning.discard(step)
-        if not self._beginning and not any(t.running for t in self._trees.values()):
+        is_open = self._beginning or any(t.running for t in self._trees.values())
+        if self._is_open is not False and not is_open:
             await self._tell({**step.cli, "open": False})
         if event in (Event.TURN_END, Event.READY) and not tree.turns:
             if tree.looks:
@@ -465,35 +555,75 @@ class Timeline:
         nothing = Difference()
         if tree.phase in (Phase.OFF, Phase.PAUSED):
             return nothing
-        before = tree.last
-        had_problem = tree.problem
-        tree.lose("")
+        before, had_problem = tree.last, tree.problem
+        tree.lose(None)
         try:
-            if tree.store is None or (tree.store.is_full and not tree.running):
-                await self._renew(tree)
-                before = None
-            assert tree.store is not None
-            is_turn = step.event in (Event.PROMPT, Event.TURN_END)
-            if is_turn and await self._hidden_since(tree):
-                await self._renew(tree)
-                before = None
-            taken = await self._taken(tree, tree.store)
-            if taken is None:
-                tree.lose(_SILENT)
-                return nothing
-            tree.follow(taken)
-            if not before:
-                if tree.running and not step.begins:
-                    tree.problem = had_problem or "no snapshot before it"
-                return nothing
-            return await _in_thread(_difference, tree.store, before, taken)
+            try:
+                return await self._compared(tree, step, before, had_problem)
+            except (GitTooSlow, SnapshotError):
+                raise
+            except GitError as error:
+                if tree.store is None:
+                    raise
+                logger.info("snapshot: %s", error)
+                await _in_thread(tree.store.mend)
+                # What was written since the last snapshot is not known.
+                problem = Problem(str(error))
+                return await self._compared(tree, step, None, problem)
         except GitTooSlow as error:
-            restart = "M-x gemini-companion-restart begins again"
-            tree.lose(f"{error}; {restart}", Phase.OFF)
+            tree.lose(Problem(str(error), _RESTART), Phase.OFF)
+        except SnapshotError as error:
+            tree.lose(Problem(str(error), error.remedy))
         except GitError as error:
-            tree.lose(str(error))
+            # With the next prompt, the store begins anew.
+            tree.is_broken = tree.store is not None
+            tree.lose(Problem(str(error), _RESTART), Phase.PAUSED)
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            tree.lose(Problem(f"{where}{error.strerror or error}"))
         logger.info("snapshot: %s", tree.problem)
         return nothing
+
+    async def _compared(
+        self,
+        tree: _Tree,
+        step: _Step,
+        before: _Taken | None,
+        had_problem: Problem | None,
+    ) -> Difference:
+        """Take a snapshot of ``tree``, and compare it with the one ``before``.
+
+        Without one, the tree has ``had_problem``, if that is known.
+        """
+        is_deleted = tree.store and not await _in_thread(tree.store.exists)
+        if is_deleted:
+            had_problem = _DELETED
+        if (
+            tree.store is None
+            or is_deleted
+            or tree.is_broken
+            or (tree.store.is_full and not tree.running)
+        ):
+            await self._renew(tree)
+            before = None
+        assert tree.store is not None
+        is_turn = step.event in (Event.PROMPT, Event.TURN_END)
+        if is_turn and await self._hidden_since(tree):
+            await self._renew(tree)
+            before = None
+        since = tree.since
+        taken = await self._taken(tree, tree.store)
+        if taken is None:
+            tree.lose(_SILENT)
+            return Difference()
+        tree.follow(taken)
+        if before:
+            return await _in_thread(_difference, tree.store, before, taken)
+        if tree.running:
+            tree.problem = had_problem or _LATE
+            stamps = taken.snapshot.stamps.items()
+            tree.meanwhile = [name for name, stamp in stamps if 0 < since < stamp.time]
+        return Difference()
 
     async def _taken(self, tree: _Tree, store: Store) -> _Taken | None:
         """Take a snapshot by ``store``, or return None if Emacs does not answer."""
@@ -528,6 +658,7 @@ class Timeline:
         if tree.store is not None:
             await _in_thread(shutil.rmtree, tree.store.directory, True)
         tree.store = None
+        tree.is_broken = False
         tree.stored.clear()
         tree.held.clear()
         directory = self._new_name()
@@ -536,9 +667,11 @@ class Timeline:
 
     def _new_name(self) -> str:
         """Return the name of a new file below the private directory."""
-        if not self._directory:
+        # A cleaner may have deleted it, and others may have made another one.
+        if not self._directory or _identity(self._directory) != self._identity:
             prefix = os.path.basename(texts.prefix())
             self._directory = tempfile.mkdtemp(prefix=prefix)
+            self._identity = _identity(self._directory)
         self._number += 1
         return os.path.join(self._directory, str(self._number))
 
@@ -593,7 +726,7 @@ class Timeline:
             finally:
                 if tree.running:
                     # It would be taken for what they have written.
-                    tree.lose("you have undone or restored files meanwhile")
+                    tree.lose(_RESTORED)
         return [[index, why] for index, why in enumerate(problems) if why]
 
     # Reports
@@ -606,6 +739,12 @@ class Timeline:
         if difference.is_quiet and not unanswered:
             return
         assert store is not None
+        # A tree of its own reports them.
+        gone = [
+            name
+            for name, reason in difference.gone
+            if reason != "repository" or not _is_below(name, tree.nested)
+        ]
         facts = {
             **self._owner(step, interval.calls),
             "root": tree.root,
@@ -619,8 +758,10 @@ class Timeline:
             "moved_count": len(difference.moved),
             "unknown": _shown(difference.unknown),
             "unknown_count": len(difference.unknown),
-            "gone": _shown([name for name, _ in difference.gone]),
-            "gone_count": len(difference.gone),
+            "repositories": _shown(difference.repositories),
+            "repositories_count": len(difference.repositories),
+            "gone": _shown(gone),
+            "gone_count": len(gone),
             "snapshots": [interval.before.snapshot.tree, after.snapshot.tree],
             "environ": store.environ,
         }
@@ -631,15 +772,38 @@ class Timeline:
             facts["made"] = await _in_thread(store.new_directories, before, changes)
         await self._ask("wrote", facts, json.dumps(rows))
 
+    @staticmethod
+    async def _add_own(tree: _Tree, interval: _Interval) -> None:
+        """Take note of the commits that the calls of ``interval`` have made."""
+        if tree.store is None:
+            return
+        before, after = interval.before, interval.after
+        since = before.snapshot.time
+        try:
+            await _in_thread(tree.store.add_own, before.head, after.head, since)
+        except GitError as error:
+            logger.info("commits not read: %s", error)
+
     async def _report_problem(
-        self, tree: _Tree, step: _Step, calls: Sequence[_Call], problem: str
+        self,
+        tree: _Tree,
+        step: _Step,
+        calls: Sequence[_Call],
+        problem: Problem | None,
     ) -> None:
-        """Report to Emacs the ``problem`` why it is not known what ``calls`` wrote."""
+        """Report to Emacs the ``problem`` why it is not known what ``calls`` wrote.
+
+        Without one, it is over.
+        """
         facts = {
             **self._owner(step, calls),
             "root": tree.root,
             "by_git": 0,
-            "problem": problem,
+            "problem": problem.text if problem else "",
+            "over": problem is None,
+            "remedy": problem.remedy if problem else "",
+            "meanwhile": _shown(tree.meanwhile),
+            "meanwhile_count": len(tree.meanwhile),
             "count": 0,
             "unseen": 0,
         }
@@ -652,14 +816,14 @@ class Timeline:
         late = [call for call in tree.dropped if call.called.key == key]
         if late:
             tree.dropped = [call for call in tree.dropped if call not in late]
-            await self._report_problem(tree, step, late, "it seemed to be refused")
+            await self._report_problem(tree, step, late, _REFUSED)
 
     @staticmethod
     def _owner(step: _Step, calls: Sequence[_Call]) -> Facts:
         """Return the facts about who has written what ``calls`` have."""
         calls = [call for call in calls if call.state is not State.DROPPED] or calls
         of_step = [call for call in calls if _is_same(call.cli, step.cli)] or calls[:1]
-        cli = of_step[0].cli
+        cli = of_step[0].cli if of_step else step.cli
         commands = dict.fromkeys(call.called.name for call in of_step)
         others = {call.cli["client"] for call in calls} - {cli["client"]}
         return {
@@ -668,9 +832,7 @@ class Timeline:
             "others": sorted(others),
         }
 
-    async def _report_commits(
-        self, tree: _Tree, step: _Step, head: tuple[str, int]
-    ) -> None:
+    async def _report_commits(self, tree: _Tree, step: _Step, head: Head) -> None:
         """Report to Emacs what was committed while no CLI was in a turn.
 
         The work tree was at ``head`` at the last snapshot.
@@ -717,6 +879,7 @@ class Timeline:
         return [row(change) for change in changes]
 
     async def _tell(self, facts: Facts) -> None:
+        self._is_open = facts["open"]
         with suppress(EmacsError, asyncio.TimeoutError):
             answer = self._emacs.ask("called", facts, ())
             await asyncio.wait_for(answer, self._config.notice_limit)
@@ -733,16 +896,70 @@ def _in_thread(function: Callable[..., Result], *args: object) -> Awaitable[Resu
     return asyncio.get_running_loop().run_in_executor(_threads, function, *args)
 
 
-def _root_of(directory: str) -> tuple[str, str]:
-    problem = git_problem()
+async def _until(time: float, tasks: Collection[asyncio.Task[None]]) -> bool:
+    """Wait for ``tasks`` until ``time`` of the loop; return whether all have ended."""
+    timeout = max(0, time - asyncio.get_running_loop().time())
+    return not (await asyncio.wait(tasks, timeout=timeout))[1]
+
+
+def _is_same_file(name: str, other: str) -> bool:
     try:
-        return directory if problem else top_level(directory), problem
+        return os.path.samefile(name, other)
+    except OSError:
+        return False
+
+
+def _nested_in(root: str, known: Sequence[str], last: _Taken | None) -> list[str]:
+    """Return the repositories inside ``root``; the most important ones come first.
+
+    Those that are ``known`` remain as long as they exist.  Then the last ones come that
+    git has written to.
+    """
+    stays = [name for name in known if _written(root, name)]
+    unlooked = last.snapshot.unlooked.items() if last else ()
+    others = [
+        name.removesuffix("/")
+        for name, (reason, _) in unlooked
+        if reason == "repository" and name.endswith("/") and _is_text(name)
+    ]
+    times = {name: _written(root, name) for name in others if name not in stays}
+    new = [name for name, time in times.items() if time]
+    return stays + sorted(new, key=lambda name: (-times[name], name))
+
+
+def _is_below(name: str, directories: Sequence[str]) -> bool:
+    tops = tuple(f"{directory}/" for directory in directories)
+    return name.startswith(tops) and name not in tops
+
+
+def _written(root: str, name: str) -> int:
+    """Return when git has written to the repository ``name``, 0 if it is none."""
+    for file in ".git/index", ".git/HEAD", ".git":
+        with suppress(OSError):
+            return os.lstat(os.path.join(root, name, file)).st_mtime_ns
+    return 0
+
+
+def _identity(directory: str) -> tuple[int, int] | None:
+    """Return what tells ``directory`` from others with its name, None without one."""
+    try:
+        status = os.lstat(directory)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _root_of(directory: str) -> tuple[str, Problem | None]:
+    if problem := git_problem():
+        return directory, Problem(problem, "install git 2.32 or later")
+    try:
+        return top_level(directory), None
     except GitError as error:
-        return directory, str(error)
+        return directory, Problem(str(error), error.remedy)
 
 
 def _difference(store: Store, before: _Taken, after: _Taken) -> Difference:
-    moved = store.moved(before.head, after.head)
+    moved = store.moved(before.head, after.head, before.snapshot.time)
     return store.difference(before.snapshot, after.snapshot, moved)
 
 

@@ -418,7 +418,7 @@ def test_what_git_moves_is_known_and_new_commits_are_not(tree: Tree) -> None:
         before, head = tree.last, store.head()
         step()
         tree.last = tree.take()
-        moved = store.moved(head, store.head())
+        moved = store.moved(head, store.head(), before.time)
         difference = store.difference(before, tree.last, moved)
         time.sleep(0.01)
         others = {each.path for each in difference.changes}

@@ -4,6 +4,7 @@
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -20,7 +21,12 @@ from gemini_companion_epc import timeline as timelines
 from gemini_companion_epc.clients import client_named
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.hooks import Called
-from gemini_companion_epc.snapshots import Listing, Store
+from gemini_companion_epc.snapshots import (
+    DamagedStore,
+    Listing,
+    SnapshotError,
+    Store,
+)
 from gemini_companion_epc.timeline import Timeline
 from gemini_companion_epc.types import Facts
 from scene import StubEmacs
@@ -632,3 +638,243 @@ async def test_a_commit_is_reported_if_no_cli_was_in_a_turn(scene: Scene) -> Non
     between = commit("12")
     await scene.begin("later")
     assert scene.emacs.committed == [(base, last), plain, between]
+
+
+async def test_lock_that_stays_in_the_store_is_no_problem(scene: Scene) -> None:
+    await scene.begin("make")
+    await scene.end("make")
+    (store_of(scene) / "index.lock").touch()
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+
+
+def store_of(scene: Scene) -> Path:
+    store = scene.timeline._trees[str(scene.root)].store
+    assert store is not None
+    return Path(store.directory)
+
+
+@pytest.mark.parametrize("name", ["index", "config", "info", "objects", ""])
+async def test_store_that_a_cleaner_has_damaged_heals(scene: Scene, name: str) -> None:
+    await scene.prompt()
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    await scene.begin("make")
+    path = store_of(scene) / name if name else store_of(scene).parent
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.write_bytes(b"garbage")
+    scene.write(a="3")
+    await scene.end("make")
+    # What this call has written is not known, but its name is.
+    report = scene.emacs.wrote[-1]
+    assert (report["command"], report["rows"]) == ("make", [])
+    assert report["problem"]
+    assert report["meanwhile"] == ["a"]
+    await scene.begin("make")
+    # It is over.
+    assert scene.emacs.wrote[-1]["problem"] == ""
+    scene.write(a="4")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"3", b"4")})
+
+
+async def test_store_that_cannot_be_mended_begins_anew_with_the_next_prompt(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.begin("make")
+    await scene.end("make")
+
+    def fails(self: Store) -> Listing:
+        raise DamagedStore("git failed: /store/x")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "listing", fails)
+        await scene.begin("make")
+        scene.write(a="2")
+        await scene.end("make")
+        report = scene.emacs.wrote[-1]
+        assert report["problem"] == "git failed: /store/x"
+        assert report["remedy"] == "run M-x gemini-companion-restart"
+    directory = store_of(scene)
+    await scene.prompt()
+    assert store_of(scene) != directory
+    assert not directory.exists()
+    await scene.begin("make")
+    scene.write(a="3")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"2", b"3")})
+
+
+async def test_directory_that_another_user_has_made_anew_is_not_used(
+    scene: Scene,
+) -> None:
+    await scene.begin("make")
+    await scene.end("make")
+    private = store_of(scene).parent
+    shutil.copytree(private, f"{private}2")
+    shutil.rmtree(private)
+    os.rename(f"{private}2", private)
+    await scene.begin("make")
+    assert store_of(scene).parent != private
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+    shutil.rmtree(private)
+
+
+async def test_call_that_began_before_the_server_is_said(scene: Scene) -> None:
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {})
+    problem = "the server did not run as it began"
+    assert scene.emacs.wrote[-1]["problem"] == problem
+    await scene.begin("make")
+    scene.write(a="3")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"2", b"3")})
+
+
+async def test_two_calls_with_the_same_key_end_one_by_one(scene: Scene) -> None:
+    await scene.begin("make")
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    scene.write(a="3")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"2", b"3")})
+
+
+async def test_repository_that_git_refuses_is_said_with_the_remedy(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(directory: str) -> str:
+        raise SnapshotError("git refuses the repository", "run `git config`")
+
+    monkeypatch.setattr(timelines, "top_level", refuses)
+    await scene.prompt()
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    report = scene.emacs.wrote[-1]
+    expected = "git refuses the repository", "run `git config`"
+    assert (report["problem"], report["remedy"]) == expected
+    monkeypatch.undo()
+    await scene.prompt()
+    assert scene.emacs.wrote[-1]["problem"] == ""
+
+
+async def test_what_a_pull_brings_is_a_number(scene: Scene) -> None:
+    other = scene.root.parent / "other"
+    scene.git("clone", "-q", ".", str(other))
+    for root, name in (other, "theirs"), (scene.root, "mine"):
+        (root / name).write_text("1")
+        scene.git("-C", str(root), "add", "-A")
+        scene.git("-C", str(root), "commit", "-qm", "x")
+    await scene.begin("git pull")
+    scene.git("pull", "-q", "--no-rebase", "--no-edit", str(other))
+    await scene.end("git pull")
+    assert scene.emacs.last == ("git pull", {})
+    assert scene.emacs.wrote[-1]["by_git"] == 1
+    # What is committed and brought by two calls of a turn is theirs.
+    await scene.begin("commit")
+    scene.git("checkout", "-qb", "feature")
+    scene.write(own="1")
+    scene.git("add", "-A")
+    scene.git("commit", "-qm", "own")
+    scene.git("checkout", "-q", "-")
+    await scene.end("commit")
+    await scene.begin("merge")
+    scene.git("merge", "-q", "feature")
+    await scene.end("merge")
+    assert scene.emacs.last == ("merge", {"own": (None, b"1")})
+
+
+def nested(scene: Scene, *names: str) -> None:
+    for name in names:
+        (scene.root / name).mkdir(exist_ok=True)
+        (scene.root / name / "x").write_text("1")
+        scene.git("-C", name, "init", "-q")
+        scene.git("-C", name, "add", "-A")
+        scene.git("-C", name, "commit", "-qm", "x")
+
+
+async def test_repositories_inside_are_trees_of_their_own(scene: Scene) -> None:
+    nested(scene, "app", "lib")
+    await scene.prompt()
+    await scene.begin("make")
+    scene.write(**{"app/x": "2", "a": "2", "lib/new": "2"})
+    await scene.end("make")
+    await scene.idle()
+    found = {
+        os.path.basename(report["root"]): {row[0]: row[1:3] for row in report["rows"]}
+        for report in scene.emacs.wrote
+    }
+    assert found == {
+        "project": {"a": (b"1", b"2")},
+        "app": {"x": (b"1", b"2")},
+        "lib": {"new": (None, b"2")},
+    }
+    assert scene.emacs.open == [False, True, False]
+    # One that is deleted is gone, and the others go on.
+    count = len(scene.emacs.wrote)
+    await scene.begin("rm")
+    shutil.rmtree(scene.root / "app")
+    scene.write(**{"lib/new": "3"})
+    await scene.end("rm")
+    await scene.idle()
+    reports = scene.emacs.wrote[count:]
+    assert next(report["gone"] for report in reports if "gone" in report) == ["app/"]
+    assert reports[-1]["rows"][0][1:3] == (b"2", b"3")
+    assert scene.emacs.open[-1] is False
+
+
+async def test_clones_in_a_plain_directory_are_trees(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timelines, "MOST_NESTED", 1)
+    shutil.rmtree(scene.root / ".git")
+    nested(scene, "one", "two")
+    os.utime(scene.root / "one/.git/index", (1e9, 1e9))
+    await scene.prompt()
+    for number in "23":
+        await scene.begin("make")
+        scene.write(**{"one/x": number, "two/x": number})
+        await scene.end("make")
+        await scene.idle()
+    found = [
+        (os.path.basename(each["root"]), each.get("problem"))
+        for each in scene.emacs.wrote
+    ]
+    problem = "1 of the repositories in it are not looked at, such as one"
+    # The last one counts in which git has written.
+    assert found == [("project", problem), ("two", ""), ("two", "")]
+
+
+async def test_directory_that_a_call_makes_a_repository_is_named(scene: Scene) -> None:
+    await scene.begin("git init app")
+    nested(scene, "app")
+    await scene.end("git init app")
+    await scene.idle()
+    assert scene.emacs.wrote[0]["repositories"] == ["app/"]
+    await scene.begin("make")
+    scene.write(**{"app/x": "2"})
+    await scene.end("make")
+    await scene.idle()
+    assert scene.emacs.last == ("make", {"x": (b"1", b"2")})
+
+
+async def test_nested_directory_that_is_no_repository_is_left_out(scene: Scene) -> None:
+    (scene.root / "broken" / ".git").mkdir(parents=True)
+    scene.write(**{"broken/x": "1"})
+    await scene.prompt()
+    await scene.begin("make")
+    scene.write(**{"broken/x": "2", "a": "2"})
+    await scene.end("make")
+    await scene.idle()
+    assert [report["root"] for report in scene.emacs.wrote] == [str(scene.root)]
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})

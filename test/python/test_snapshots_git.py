@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What git itself writes, odd settings of repositories, and stores that fail."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gemini_companion_epc import snapshots
+from gemini_companion_epc.git import GitError
+from gemini_companion_epc.snapshots import DamagedStore, SnapshotError, Store
+from test_snapshots import Tree
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """Return a repository with one commit."""
+    (tmp_path / "home").mkdir()
+    found = Tree(tmp_path / "tree")
+    found.git("init", "-q", "-b", "main")
+    found.write(a=b"1\n")
+    found.commit()
+    return found
+
+
+@pytest.fixture
+def other(tree: Tree) -> Tree:
+    """Return a clone in which a colleague works."""
+    tree.write(b=b"1\n2\n3\n4\n5\n6\n7\n8\n9\n", c=b"1\n")
+    tree.commit()
+    tree.git("clone", "-q", ".", f"{tree.root}.other")
+    found = Tree.__new__(Tree)
+    found.root = Path(f"{tree.root}.other")
+    tree.git("remote", "add", "origin", str(found.root))
+    return found
+
+
+def by_colleague(other: Tree) -> None:
+    """Commit a change of a file, and a new one, in another second than others."""
+    time.sleep(1.1)
+    other.write(b=b"1\n2\n3\n4\n5\n6\n7\n8\nnine\n", theirs=b"1\n")
+    other.commit("theirs")
+    time.sleep(1.1)
+
+
+def steps(tree: Tree, step: Callable[[], object], is_own: bool = True) -> set[str]:
+    """Return the names that have changed in ``step``, without those by git."""
+    before, head = tree.last, tree.store.head()
+    step()
+    tree.last = tree.take()
+    after = tree.store.head()
+    moved = tree.store.moved(head, after, before.time)
+    tree.difference = tree.store.difference(before, tree.last, moved)
+    if is_own:
+        tree.store.add_own(head, after, before.time)
+    time.sleep(0.01)
+    return {each.path for each in tree.difference.changes}
+
+
+PULLS = {
+    "fast-forward": ("pull", "-q", "origin", "main"),
+    "merge": ("pull", "-q", "--no-rebase", "--no-edit", "origin", "main"),
+    "rebase": ("pull", "-q", "--rebase", "origin", "main"),
+}
+
+
+@pytest.mark.parametrize("way", PULLS)
+@pytest.mark.parametrize("has_reflog", [True, False])
+def test_what_a_pull_brings_is_by_git(
+    tree: Tree, other: Tree, way: str, has_reflog: bool
+) -> None:
+    if way != "fast-forward":
+        tree.write(b=b"one\n2\n3\n4\n5\n6\n7\n8\n9\n", mine=b"1\n")
+        tree.commit("mine")
+    if not has_reflog:
+        tree.git("config", "core.logAllRefUpdates", "false")
+        shutil.rmtree(tree.root / ".git" / "logs")
+    by_colleague(other)
+    tree.begin()
+    changed = steps(tree, lambda: tree.git(*PULLS[way]))
+    assert (tree.root / "theirs").exists()
+    # Without a reflog, a commit that git makes cannot be told from one of the command.
+    is_made = way != "fast-forward" and not has_reflog
+    assert changed == ({"b"} if is_made else set())
+    assert tree.difference.by_git == (1 if is_made else 2)
+
+
+@pytest.mark.parametrize("way", ["merge", "rebase", "cherry-pick"])
+def test_what_git_brings_of_another_branch_is_by_git(tree: Tree, way: str) -> None:
+    tree.git("checkout", "-qb", "other")
+    tree.write(theirs=b"1\n")
+    tree.commit("theirs")
+    tree.git("checkout", "-q", "main")
+    tree.write(mine=b"1\n")
+    tree.commit("mine")
+    time.sleep(1.1)
+    tree.begin()
+    options = ["--no-edit"] if way == "merge" else []
+    assert steps(tree, lambda: tree.git(way, *options, "other")) == set()
+    assert tree.difference.by_git == 1
+
+
+def test_what_a_command_has_committed_is_its_own_also_after_a_rebase(
+    tree: Tree, other: Tree
+) -> None:
+    by_colleague(other)
+    tree.begin()
+
+    def commit_and_pull() -> None:
+        tree.write(own=b"1\n", c=b"2\n")
+        tree.commit("own")
+        tree.git(*PULLS["rebase"])
+
+    assert steps(tree, commit_and_pull) == {"own", "c"}
+    assert tree.difference.by_git == 2
+
+    def commit_elsewhere() -> None:
+        tree.git("checkout", "-qb", "feature")
+        tree.write(feature=b"1\n")
+        tree.commit("feature")
+        tree.git("checkout", "-q", "main")
+
+    # It brings in later what it has committed before, as it is or as a copy.
+    assert steps(tree, commit_elsewhere) == set()
+    assert steps(tree, lambda: tree.git("merge", "-q", "feature")) == {"feature"}
+    tree.git("reset", "-q", "--hard", "HEAD~1")
+    tree.last = tree.take()
+    tree.write(between=b"1\n")
+    tree.commit("between")
+    tree.last = tree.take()
+    assert steps(tree, lambda: tree.git("cherry-pick", "feature")) == {"feature"}
+
+
+def test_commit_of_the_user_is_not_of_a_command_that_copies_it(tree: Tree) -> None:
+    tree.git("checkout", "-qb", "other")
+    tree.write(theirs=b"1\n")
+    tree.commit("theirs")
+    tree.git("checkout", "-q", "main")
+    tree.begin()
+
+    def commit() -> None:
+        tree.write(mine=b"1\n")
+        tree.commit("mine")
+
+    steps(tree, commit, is_own=False)
+    assert steps(tree, lambda: tree.git("rebase", "-q", "other")) == set()
+    assert tree.difference.by_git == 1
+
+
+def test_files_of_a_conflict_are_of_the_command(tree: Tree, other: Tree) -> None:
+    tree.write(b=b"1\n2\n3\n4\n5\n6\n7\n8\nNINE\n")
+    tree.commit("mine")
+    by_colleague(other)
+    tree.begin()
+
+    def merge() -> None:
+        with pytest.raises(Exception, match="git"):
+            tree.git(*PULLS["merge"])
+        tree.write(b=b"resolved\n")
+        tree.git("add", "b")
+        tree.git("commit", "-qm", "merged")
+
+    assert steps(tree, merge) == {"b"}
+    assert tree.difference.by_git == 1
+
+
+@pytest.mark.parametrize("way", ["revert", "squash", "checkout", "restore", "apply"])
+def test_what_a_command_takes_of_a_commit_is_its_own(tree: Tree, way: str) -> None:
+    tree.write(a=b"2\n")
+    tree.commit("second")
+    tree.git("checkout", "-qb", "other")
+    tree.write(a=b"3\n")
+    tree.commit("third")
+    patch = tree.git("diff", "HEAD~1")
+    tree.git("checkout", "-q", "main")
+    tree.begin()
+    (tree.root.parent / "patch").write_text(patch)
+    command = {
+        "revert": ("revert", "--no-edit", "HEAD"),
+        "squash": ("merge", "--squash", "other"),
+        "checkout": ("checkout", "other", "--", "a"),
+        "restore": ("restore", "--source=other", "a"),
+        "apply": ("apply", str(tree.root.parent / "patch")),
+    }[way]
+    assert steps(tree, lambda: tree.git(*command)) == {"a"}
+
+
+# As Git LFS does.
+LFS_CLEAN = """
+cat >{0}/x
+name=$(sha256sum <{0}/x | cut -d' ' -f1)
+echo version https://git-lfs.github.com/spec/v1
+echo oid sha256:$name
+echo size $(wc -c <{0}/x)
+mv {0}/x {0}/$name
+"""
+LFS_SMUDGE = "cat {0}/$(grep oid | cut -d: -f2)"
+
+
+@pytest.mark.parametrize("setting", ["core.autocrlf", "core.eol", "lfs"])
+def test_what_git_converts_is_by_git_as_well(tree: Tree, setting: str) -> None:
+    if setting == "lfs":
+        tree.put(".gitattributes", b"*.bin filter=lfs\n")
+        name, old, new = "x.bin", b"old\0", b"new\0"
+        kept = tree.root.parent / "kept"
+        kept.mkdir()
+        clean, smudge = kept / "clean", kept / "smudge"
+        clean.write_text(LFS_CLEAN.format(kept))
+        smudge.write_text(LFS_SMUDGE.format(kept))
+        tree.git("config", "filter.lfs.clean", f"sh {clean}")
+        tree.git("config", "filter.lfs.smudge", f"sh {smudge}")
+    else:
+        tree.git("config", setting, "true" if setting == "core.autocrlf" else "crlf")
+        tree.put(".gitattributes", b"* text=auto\n")
+        name, old, new = "x.txt", b"old\r\n", b"new\r\n"
+
+    tree.put(name, old)
+    tree.commit()
+    tree.git("checkout", "-qb", "other")
+    tree.put(name, new)
+    tree.commit()
+    tree.git("checkout", "-q", "main")
+    assert (tree.root / name).read_bytes() == old
+    tree.begin()
+    assert steps(tree, lambda: tree.git("checkout", "-q", "other")) == set()
+    assert (tree.root / name).read_bytes() == new
+    assert tree.difference.by_git == 1
+
+
+# Settings
+
+
+def test_files_that_git_converts_are_copied_up_to_a_limit(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MOST_BYTES", 10_000)
+    tree.put(".gitattributes", b"*.bin filter=lfs -text\n")
+    for number in range(10):
+        tree.put(f"{number}.bin", os.urandom(3000 + number))
+    tree.put("small.bin", b"1")
+    tree.put("plain", b"x" * 20_000)
+    tree.commit()
+    store = tree.begin()
+    assert store._size < 10_000
+    tree.put("small.bin", b"2")
+    tree.put("plain", b"2")
+    tree.put("0.bin", b"2")
+    # The last one was not copied.
+    tree.put("9.bin", b"2")
+    changed = tree.found()
+    assert {*changed} == {"small.bin", "plain", "0.bin"}
+    assert changed["small.bin"] == (b"1", b"2")
+    assert changed["plain"] == (b"x" * 20_000, b"2")
+    assert tree.left_out == {"9.bin"}
+    tree.put("a", b"2\n")
+    assert tree.found() == {"a": (b"1\n", b"2\n")}
+    assert not tree.left_out
+
+
+def test_many_files_with_other_modes_than_git_knows(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MOST_FILES", 10)
+    for number in range(20):
+        tree.put(f"src/{number}", b"1")
+    tree.commit()
+    tree.git("config", "core.fileMode", "false")
+    for number in range(20):
+        (tree.root / f"src/{number}").chmod(0o755)
+    tree.begin()
+    tree.put("src/1", b"2")
+    assert tree.found() == {"src/1": (b"1", b"2")}
+
+
+def test_files_that_git_skips_are_looked_at_if_they_exist(tree: Tree) -> None:
+    tree.put("local", b"1")
+    tree.put("gone", b"1")
+    tree.commit()
+    tree.git("update-index", "--skip-worktree", "local", "gone")
+    (tree.root / "gone").unlink()
+    tree.put("local", b"mine")
+    tree.begin()
+    tree.put("local", b"2")
+    assert tree.found() == {"local": (b"mine", b"2")}
+    assert not tree.difference.gone
+
+
+def test_submodule_that_moves_is_no_change(tree: Tree) -> None:
+    sub = tree.root.parent / "sub"
+    sub.mkdir()
+    tree.git("init", "-q", cwd=sub)
+    for text in "12":
+        (sub / "x").write_text(text)
+        tree.git("add", "-A", cwd=sub)
+        tree.git("commit", "-qm", text, cwd=sub)
+    allow = "-c", "protocol.file.allow=always"
+    tree.git(*allow, "submodule", "add", "-q", str(sub), "sub")
+    tree.commit()
+    tree.begin()
+    tree.git("checkout", "-q", "HEAD~1", cwd=tree.root / "sub")
+    assert tree.found() == {}
+    tree.git("commit", "-qam", "sub")
+    tree.git("submodule", "-q", "deinit", "-f", "sub")
+    assert tree.found() == {}
+    assert not tree.difference.changes
+
+
+@pytest.mark.parametrize("is_resolved", [True, False])
+def test_conflict_in_a_file_that_is_not_looked_at(
+    tree: Tree, is_resolved: bool
+) -> None:
+    def is_hidden(name: str) -> bool:
+        return name == ".env"
+
+    tree.put(".env", b"1")
+    tree.commit()
+    for branch in "other", "main":
+        tree.git("checkout", "-q", *(["-b"] if branch == "other" else []), branch)
+        tree.write(**{".env": branch.encode(), "a": branch.encode()})
+        tree.commit(branch)
+    with pytest.raises(Exception, match="git"):
+        tree.git("merge", "-q", "other")
+    tree.store = Store(str(tree.root), f"{tree.root}.store")
+    tree.last = tree.take(is_hidden)
+    if is_resolved:
+        tree.git("merge", "--abort")
+    tree.put("b", b"2")
+    assert tree.found(is_hidden)["b"] == (None, b"2")
+    assert ".env" not in tree.found(is_hidden)
+
+
+def test_repository_that_git_refuses(tree: Tree) -> None:
+    tree.git("config", "core.repositoryFormatVersion", "1")
+    tree.git("config", "extensions.future", "true")
+    with pytest.raises(SnapshotError, match=r"git refuses the repository: .*future"):
+        snapshots.top_level(str(tree.root))
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give away"
+)
+def test_repository_of_another_user(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    for path in tree.root, tree.root / ".git":
+        os.chown(path, 1234, 1234)
+    with pytest.raises(SnapshotError, match="dubious ownership") as caught:
+        snapshots.top_level(str(tree.root))
+    command = f"git config --global --add safe.directory {tree.root}"
+    assert caught.value.remedy == f"run `{command}`"
+
+
+def test_bare_repository_is_a_directory(tree: Tree) -> None:
+    tree.git("clone", "-q", "--bare", ".", f"{tree.root}.git")
+    assert snapshots.top_level(f"{tree.root}.git") == f"{tree.root}.git"
+
+
+def test_temporary_directory_may_be_the_root(tree: Tree) -> None:
+    private = tree.root / "private"
+    private.mkdir()
+    tree.store = Store(str(tree.root), str(private / "1"), str(tree.root))
+    tree.last = tree.take()
+    time.sleep(0.01)
+    tree.write(a=b"2\n")
+    (private / "2").write_bytes(b"")
+    assert tree.found() == {"a": (b"1\n", b"2\n")}
+    assert tree.found() == {}
+
+
+# Stores that fail
+
+
+def test_lock_that_git_has_left_is_removed(tree: Tree) -> None:
+    store = tree.begin()
+    (Path(store.directory) / "index.lock").touch()
+    tree.write(a=b"2\n")
+    assert tree.found() == {"a": (b"1\n", b"2\n")}
+
+
+@pytest.mark.parametrize("name", ["index", "config", "info/attributes", "HEAD", "info"])
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_damaged_store_is_mended_and_keeps_its_objects(
+    tree: Tree, name: str, is_deleted: bool
+) -> None:
+    store = tree.begin()
+    tree.write(a=b"2\n")
+    tree.found()
+    (change,) = tree.difference.changes
+    file = Path(store.directory) / name
+    if file.is_dir():
+        shutil.rmtree(file)
+    elif is_deleted:
+        file.unlink()
+    else:
+        file.write_bytes(b"garbage")
+    tree.write(a=b"3\n")
+    with pytest.raises(GitError):
+        tree.found()
+    store.mend()
+    tree.last = tree.take()
+    time.sleep(0.01)
+    tree.write(a=b"4\n")
+    assert tree.found() == {"a": (b"3\n", b"4\n")}
+    assert tree.content(change.after) == b"2\n"
+
+
+def test_store_that_somebody_else_has_made_is_none(tree: Tree) -> None:
+    store = tree.begin()
+    assert store.exists()
+    shutil.copytree(store.directory, f"{store.directory}2")
+    shutil.rmtree(store.directory)
+    assert not store.exists()
+    os.rename(f"{store.directory}2", store.directory)
+    assert not store.exists()
+    with pytest.raises(DamagedStore):
+        store.listing()
