@@ -64,7 +64,9 @@ the write got its number."
   "What files had that are being written, an alist from true names to bytes.")
 
 (defvar gemini-companion-shell--problems nil
-  "Why what commands write is not recorded, an alist of roots and phrases.")
+  "Why what commands write is not recorded, an alist from roots.
+Each value is a list of a phrase, a remedy, an imperative or \"\", and the
+sessions to whose commands that has happened.")
 
 ;;;; Shared files
 
@@ -363,7 +365,9 @@ FACTS are those of `gemini-companion-shell-wrote'."
 The value is as in `gemini-companion-unmarked-others'."
   (cl-loop for (kind names count) in '((moved :moved :moved_count)
                                        (unknown :unknown :unknown_count)
-                                       (gone :gone :gone_count))
+                                       (gone :gone :gone_count)
+                                       (repositories :repositories
+                                                     :repositories_count))
            for number = (plist-get facts count)
            unless (memq number '(nil 0))
            collect (cons kind (cons number (plist-get facts names)))))
@@ -406,30 +410,47 @@ The value is as in `gemini-companion-unmarked-others'."
   "Display what SESSION has written that is not recorded, by FACTS.
 COUNT is the number of files whose names have arrived, and LOST are names of
 files that are not recorded, relative to the root."
-  (when-let* ((text (gemini-companion-shell--unrecorded facts count lost)))
+  (when-let* ((text (gemini-companion-shell--unrecorded session facts count lost)))
     (gemini-companion-idle-announce
      (format "%s (%s): %s"
              (gemini-companion-session-title session)
              (gemini-companion-edit-command-text (plist-get facts :command))
              text))))
 
-(defun gemini-companion-shell--new-problem (facts)
-  "Record the `:problem' in FACTS for their `:root'; return it if it is new."
-  (pcase-let* (((map :root :problem) facts)
-               (problem (and (not (equal "" problem)) problem))
-               (previous (cdr (assoc root gemini-companion-shell--problems))))
-    (setf (alist-get root gemini-companion-shell--problems nil 'remove #'equal)
-          problem)
-    (and (not (equal problem previous)) problem)))
+(defun gemini-companion-shell--new-problem (session facts)
+  "Record the `:problem' in FACTS for their `:root', until it is `:over'.
+Return it if SESSION had none there, or another one."
+  (pcase-let* (((map :root :problem :remedy :over) facts)
+               (`(,previous ,_ ,told)
+                (cdr (assoc root gemini-companion-shell--problems)))
+               (told (and (equal problem previous) told)))
+    (cond (over
+           (setf (alist-get root gemini-companion-shell--problems nil 'remove #'equal)
+                 nil)
+           nil)
+          ((not (member problem '(nil "")))
+           (setf (alist-get root gemini-companion-shell--problems nil nil #'equal)
+                 (list problem remedy (cons session (remq session told))))
+           (and (not (memq session told)) problem)))))
 
-(defun gemini-companion-shell--unrecorded (facts count lost)
-  "Return which writes are not recorded, or nil.
+(defun gemini-companion-shell--unrecorded (session facts count lost)
+  "Return which writes of SESSION are not recorded, or nil.
 For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
-  (pcase-let (((map (:count written) (:by_git by-git) :unseen) facts)
-              (problem (gemini-companion-shell--new-problem facts)))
+  (pcase-let (((map (:count written) (:by_git by-git) :unseen :remedy :meanwhile
+                    (:meanwhile_count more))
+               facts)
+              (problem (gemini-companion-shell--new-problem session facts)))
     (cond (problem
-           (format "what it wrote is not recorded: %s"
-                   (gemini-companion-text-escaped-line problem 200)))
+           (concat (format "what it wrote is not recorded: %s"
+                           (gemini-companion-text-escaped-line problem 200))
+                   (and meanwhile
+                        (format "; written since: %s%s"
+                                (mapconcat #'gemini-companion-names-shown meanwhile ", ")
+                                (if (< (length meanwhile) more)
+                                    (format " and %d more" (- more (length meanwhile)))
+                                  "")))
+                   (and (not (member remedy '(nil "")))
+                        (concat "; " (gemini-companion-text-escaped-line remedy 200)))))
           ((< count written)
            (format "%d files written, too many to record" written))
           ((< 0 unseen)
@@ -452,11 +473,13 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'shell)) _directory)
   "Return a finding for each project in which what commands write is not seen."
-  (mapcar (pcase-lambda (`(,root . ,problem))
+  (mapcar (pcase-lambda (`(,root ,problem ,remedy))
             `("Shell commands" note
               ,(format "What shell commands write in %s is not recorded: %s"
                        (gemini-companion-names-absolute root) problem)
-              "List large directories in .gitignore; git 2.32 or later is needed."))
+              ,(if (member remedy '(nil ""))
+                   "It is recorded again once that is over."
+                 (concat (upcase (substring remedy 0 1)) (substring remedy 1) "."))))
           gemini-companion-shell--problems))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'shell)))

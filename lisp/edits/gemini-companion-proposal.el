@@ -616,7 +616,8 @@ in its terminal."
     (display-warning
      'gemini-companion
      (concat "Server crashed and was restarted.  Answer open reviews in Emacs, \
-as their terminals do not take an answer."
+as their terminals do not take an answer.  What shell commands wrote meanwhile is \
+not marked."
              (when-let* ((remedy (gemini-companion-session-reconnect
                                   "if that does not reconnect")))
                (format "  Then %s; it opens no reviews until then." remedy))))))

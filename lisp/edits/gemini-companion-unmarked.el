@@ -41,7 +41,8 @@ ENVIRON, a list of strings as in `process-environment'.  LEFT-OUT are names of
 files that were written, but not stored, as they are too large.  OTHERS are
 files of which it is not known what they had before, so that they stay as they
 are: an alist of `moved' ones, new names whose contents may be older than the
-call, `unknown' ones, at which no snapshot has looked before, and `gone' ones.
+call, `unknown' ones, at which no snapshot has looked before, `gone' ones, and
+`repositories', directories that have become one.
 Each value is a list of their number and the first names.  MADE are names of
 directories that are new.  UNDONE are those of FILES that the user has undone,
 and BUSY is non-nil while that is going on."
@@ -88,6 +89,8 @@ has, such as #o100644, or 0 without a file."
                                                "%d files not looked at before" count))
                            ('gone (ngettext "%d removed, not kept"
                                             "%d removed, not kept" count))
+                           ('repositories (ngettext "%d new repository"
+                                                    "%d new repositories" count))
                            (_ (ngettext "%d file" "%d files" count)))
                          count))
                (nreverse counts) ", ")))
@@ -132,7 +135,8 @@ has, such as #o100644, or 0 without a file."
                       (concat (pcase kind
                                 ('moved "moved    ")
                                 ('unknown "unknown  ")
-                                ('gone "removed  "))
+                                ('gone "removed  ")
+                                ('repositories "not looked at "))
                               (gemini-companion-names-shown name)))
                     names)
             (when (< (length names) count)
@@ -262,7 +266,10 @@ of a list of the changed files, and one of problems, texts.  Signal a
                                                   count))
                               ('gone (ngettext "%d removed file was not kept"
                                                "%d removed files were not kept"
-                                               count)))
+                                               count))
+                              ('repositories (ngettext "%d new repository stays"
+                                                       "%d new repositories stay"
+                                                       count)))
                             count))
                   (gemini-companion-unmarked-others unmarked))))
 

@@ -305,9 +305,9 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
     (gemini-companion-shell-test-wrote
      session nil
      :moved '("b.txt") :moved_count 1 :unknown '("x" "y") :unknown_count 3
-     :gone '(".env") :gone_count 1)
+     :gone '(".env") :gone_count 1 :repositories '("app/") :repositories_count 1)
     (should (equal '(("1 file moved here, 3 files not looked at before, 1 removed, \
-not kept" . "make"))
+not kept, 1 new repository" . "make"))
                    (gemini-companion-shell-test-edits)))
     (let ((unmarked (gemini-companion-edit-unmarked (car (gemini-companion-edits)))))
       (should (equal "    moved    b.txt
@@ -315,13 +315,15 @@ not kept" . "make"))
     unknown  y
     ...and 1 more of these
     removed  .env
+    not looked at app/
 "
                      (gemini-companion-unmarked-text unmarked))))
     (let ((unmarked (gemini-companion-edit-unmarked (car (gemini-companion-edits)))))
       (gemini-companion-unmarked-test-with-server ".store"
         (should (equal '(0 ("1 file that was moved here stays"
                             "3 files not looked at before stay"
-                            "1 removed file was not kept"))
+                            "1 removed file was not kept"
+                            "1 new repository stays"))
                        (gemini-companion-unmarked-test-change unmarked t)))))
     (should (file-exists-p "b.txt"))
     (should (file-exists-p "x"))))
@@ -369,26 +371,48 @@ not kept" . "make"))
       (should (equal "3\n" (buffer-string))))))
 
 (ert-deftest gemini-companion-shell-what-is-not-recorded-is-said ()
-  (cl-flet ((said (&rest facts)
-              (gemini-companion-shell--unrecorded
-               `(,@facts :root "/p" :problem "" :count 0 :by_git 0 :unseen 0) 0 nil))
-            (findings ()
-              (gemini-companion-part-findings 'shell "/p")))
-    (should-not (said))
-    (should (equal "what it wrote is not recorded: the snapshot took too long"
-                   (said :problem "the snapshot took too long")))
-    ;; It is said once, and stays in the status until a snapshot is taken.
-    (should-not (said :problem "the snapshot took too long"))
-    (should (string-search "in /p is not recorded: the snapshot took too long"
-                           (nth 2 (car (findings)))))
-    (should-not (said))
-    (should-not (findings))
-    (should (equal "300 files written, too many to record" (said :count 300)))
-    (should (equal "20 files changed by git to another commit" (said :by_git 20)))
-    (should (equal "7 files not recorded, as Emacs was busy" (said :unseen 7))))
-  (should (equal "not recorded, as you have written it at once, or its text is lost: a.png"
-                 (gemini-companion-shell--unrecorded
-                  '(:problem "" :count 1 :by_git 0 :unseen 0) 1 '("a.png")))))
+  (let ((session (gemini-companion-session-make :id "1" :client "gemini"))
+        (other (gemini-companion-session-make :id "2" :client "qwen")))
+    (cl-labels ((said-by (session &rest facts)
+                  (gemini-companion-shell--unrecorded
+                   session `(,@facts :root "/p" :problem "" :count 0 :by_git 0 :unseen 0)
+                   0 nil))
+                (said (&rest facts)
+                  (apply #'said-by session facts))
+                (findings ()
+                  (gemini-companion-part-findings 'shell "/p")))
+      (should-not (said))
+      (let ((problem '(:problem "src has 3000 files" :remedy "list src/ in .gitignore"))
+            (text (concat "what it wrote is not recorded: src has 3000 files; "
+                          "list src/ in .gitignore")))
+        (should (equal text (apply #'said problem)))
+        ;; It is said once to each CLI, and stays in the status until it is over.
+        (should-not (apply #'said problem))
+        (should (equal text (apply #'said-by other problem)))
+        (should-not (apply #'said problem))
+        (should-not (said))
+        (should (equal `(("Shell commands" note
+                          ,(concat "What shell commands write in /p is not recorded: "
+                                   "src has 3000 files")
+                          "List src/ in .gitignore."))
+                       (findings)))
+        (should-not (said :over t))
+        (should-not (findings))
+        (should (equal text (apply #'said problem))))
+      (should (equal (concat "what it wrote is not recorded: git failed; "
+                             "written since: a.txt and 2 more")
+                     (said :problem "git failed" :meanwhile '("a.txt")
+                           :meanwhile_count 3)))
+      (should (equal "It is recorded again once that is over." (nth 3 (car (findings)))))
+      (should (equal "300 files written, too many to record" (said :count 300)))
+      (should (equal "20 files changed by git to another commit" (said :by_git 20)))
+      (should (equal "7 files not recorded, as Emacs was busy" (said :unseen 7)))
+      (should (equal (concat "not recorded, as you have written it at once, or its text "
+                             "is lost: a.png")
+                     (gemini-companion-shell--unrecorded
+                      session '(:problem "" :count 1 :by_git 0 :unseen 0)
+                      1 '("a.png"))))
+      (said :over t))))
 
 (provide 'gemini-companion-shell-test)
 ;;; gemini-companion-shell-test.el ends here
