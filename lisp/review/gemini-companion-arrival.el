@@ -24,7 +24,6 @@
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
-(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-view)

@@ -25,7 +25,6 @@
 (require 'gemini-companion-replace)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
-(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
 (require 'gemini-companion-windows)

@@ -55,10 +55,6 @@ The terminal itself is a local process.")
 ;; Modes of terminals kill other local variables.
 (put 'gemini-companion-session-remote-directory 'permanent-local t)
 
-(defvar gemini-companion-session-doing-function #'ignore
-  "Function that returns what the CLI of a session is doing, a word, or nil.
-`state' sets it.")
-
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
 Each is called with the previous value of `gemini-companion-sessions'.")
@@ -150,6 +146,16 @@ is of the same kind, in the same directory."
                           gemini-companion-session-directory
                           gemini-companion-session-remote)))))
 
+;;;; What a CLI is doing
+
+(cl-defgeneric gemini-companion-session-state (_session &optional _lasting)
+  "Return the state of a session.
+It is `ready' for a prompt; `working'; `waiting' for an answer of the user, in
+its terminal or in a review; or `unknown', as always before the file `state' is
+loaded.  If the second argument is non-nil, return the last state that has
+lasted for a while."
+  'unknown)
+
 ;;;; Names
 
 (defun gemini-companion-session-title (session)
@@ -235,10 +241,11 @@ running one connects"
                   (substitute-command-keys "\\[gemini-companion-status]")))))
 
 (defun gemini-companion-session--annotation (session)
-  "Return the activity and the directory of SESSION, if known, as a text."
-  (let ((directory (gemini-companion-session-directory session)))
+  "Return the state and the directory of SESSION, if known, as a text."
+  (let ((directory (gemini-companion-session-directory session))
+        (state (gemini-companion-session-state session)))
     (string-join
-     (delq nil (list (funcall gemini-companion-session-doing-function session)
+     (delq nil (list (and (not (eq state 'unknown)) (symbol-name state))
                      (and directory
                           (not (gemini-companion-session-remote session))
                           (gemini-companion-names-shown

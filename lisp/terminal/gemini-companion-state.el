@@ -91,11 +91,9 @@ phrase, or nil."
 
 ;;;; API
 
-(defun gemini-companion-session-state (session &optional lasting)
-  "Return the state of SESSION.
-It is `ready' for a prompt; `working'; `waiting' for an answer of the user, in
-its terminal or in a review; or `unknown'.  If LASTING is non-nil, return the
-last state that has lasted for a while."
+(cl-defmethod gemini-companion-session-state
+  ((session gemini-companion-session) &optional lasting)
+  "Return the state of SESSION, or if LASTING is non-nil, the last lasting one."
   (if-let* ((record (gemini-companion-state--of session)))
       (if lasting
           (gemini-companion-state--lasting record)
@@ -140,12 +138,6 @@ A turn may be so short that no timer runs during it."
   "Return the open questions in terminals."
   (delq nil (mapcar #'gemini-companion-state--question
                     gemini-companion-state--records)))
-
-(setq gemini-companion-session-doing-function
-      (lambda (session)
-        (let ((state (gemini-companion-session-state session)))
-          (unless (eq state 'unknown)
-            (symbol-name state)))))
 
 ;;;; Exit of Emacs
 
