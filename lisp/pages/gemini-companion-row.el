@@ -11,32 +11,20 @@
 
 ;;; Code:
 
-(require 'gemini-companion-arrival)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-request)
-(require 'gemini-companion-review)
 
 (autoload 'gemini-companion-overview-appear "gemini-companion-overview")
 (autoload 'gemini-companion-overview-await "gemini-companion-overview")
 (autoload 'gemini-companion-overview-follow "gemini-companion-overview")
 (autoload 'gemini-companion-overview-show "gemini-companion-overview")
 
-(cl-defmethod gemini-companion-request-show ((edit gemini-companion-edit))
-  "Begin or select the review of EDIT, or go to its row, as the user prefers."
-  (if (or (gemini-companion-edit-view edit)
-          (eq 'ediff gemini-companion-review-view))
-      (gemini-companion-arrival-view edit 'requested)
-    (gemini-companion-overview-show edit)))
-
-(cl-defmethod gemini-companion-request-appear ((edit gemini-companion-edit))
-  "Begin the review of EDIT if the user waits for it; else display its row.
-If there are no reviews, only report that."
-  (if (or (null gemini-companion-review-view)
-          (gemini-companion-arrival-begins-p edit))
-      (gemini-companion-arrival-view edit nil)
-    (gemini-companion-edit-set-appeared edit)
-    (gemini-companion-overview-appear edit)
-    (gemini-companion-arrival-announce edit)))
+(cl-defmethod gemini-companion-request-show-row ((edit gemini-companion-edit) select)
+  "Display the row of EDIT; select it if SELECT is non-nil.  Return t."
+  (if select
+      (gemini-companion-overview-show edit)
+    (gemini-companion-overview-appear edit))
+  t)
 
 (cl-defmethod gemini-companion-request-await ((edit gemini-companion-edit))
   "Select the overview until the turn of EDIT ends."

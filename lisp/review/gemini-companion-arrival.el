@@ -162,13 +162,13 @@ the user is idle."
                (not (with-current-buffer (window-buffer) (use-region-p))))
           (ignore (gemini-companion-request-appear request))
         (when-let* ((edit (gemini-companion-arrival--waiting)))
-          (gemini-companion-arrival-announce edit)
+          (gemini-companion-arrival--announce edit)
           (when row
             (gemini-companion-edit-set-appeared edit)
             (gemini-companion-request-follow edit)))
         allowed))))
 
-(defun gemini-companion-arrival-begins-p (edit)
+(defun gemini-companion-arrival--begins-p (edit)
   "Return non-nil if the review of EDIT begins by itself.
 That is if the user waits in the terminal of its CLI, or always wants it."
   (and (eq gemini-companion-review-view 'ediff)
@@ -184,7 +184,7 @@ That is if the user waits in the terminal of its CLI, or always wants it."
 
 ;;;; Announcement
 
-(defun gemini-companion-arrival-announce (edit)
+(defun gemini-companion-arrival--announce (edit)
   "Announce EDIT once in one line, unless the minibuffer is in use.
 The command that shows or selects EDIT is never omitted."
   (let* ((reason (gemini-companion-edit-review-remark edit))
@@ -241,6 +241,25 @@ answer in the overview or in the terminal."
                  (gemini-companion-edit-problem edit)
                  (gemini-companion-session-title
                   (gemini-companion-edit-session edit)))))))
+
+;;;; An edit as a request
+
+(cl-defmethod gemini-companion-request-show ((edit gemini-companion-edit))
+  "Begin or select the review of EDIT, or go to its row, as the user prefers."
+  (unless (and (null (gemini-companion-edit-view edit))
+               (not (eq 'ediff gemini-companion-review-view))
+               (gemini-companion-request-show-row edit 'select))
+    (gemini-companion-arrival-view edit 'requested)))
+
+(cl-defmethod gemini-companion-request-appear ((edit gemini-companion-edit))
+  "Begin the review of EDIT if the user waits for it; else display its row.
+If there are no reviews, only report that."
+  (if (or (null gemini-companion-review-view)
+          (gemini-companion-arrival--begins-p edit))
+      (gemini-companion-arrival-view edit nil)
+    (gemini-companion-edit-set-appeared edit)
+    (gemini-companion-request-show-row edit nil)
+    (gemini-companion-arrival--announce edit)))
 
 ;;;; After an answer
 

@@ -87,6 +87,11 @@ One that may end at once without the user has none: the rows below would jump."
   "Show and select REQUEST, as the user has asked for it.
 Signal a `user-error' if that is not possible.")
 
+(cl-defgeneric gemini-companion-request-show-row (_request _select)
+  "Display the row of a request, and select it if the second argument is non-nil.
+Return non-nil if there are rows.  By default, there is none; return nil."
+  nil)
+
 (cl-defgeneric gemini-companion-request-await (_request)
   "Select a window in which a letter is no text, after an answer to a request.
 The CLI may have another one soon.  By default, do nothing."

@@ -261,7 +261,7 @@ It is the service of notifications itself.")
   (with-temp-buffer
     (should (eql 0 (apply #'call-process "dbus-run-session" nil '(t nil) nil "--"
                           (gemini-companion-test-emacs
-                           '(require 'gemini-companion-row)
+                           '(require 'gemini-companion-arrival)
                            '(require 'gemini-companion-notify)
                            gemini-companion-notify-test-dbus))))
     (should (equal "((notify \"Gemini CLI (shop) proposes an edit of /src/shop/a\") (review) (close 7))"
