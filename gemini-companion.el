@@ -233,7 +233,8 @@ ENTRY is a row of `gemini-companion-commands'."
   (let ((map (make-sparse-keymap)))
     (define-key map [mode-line down-mouse-1] gemini-companion--menu-map)
     (define-key map [mode-line mouse-1] #'ignore)
-    (define-key map [mode-line mouse-2] 'gemini-companion-status)
+    (when (fboundp 'gemini-companion-status)
+      (define-key map [mode-line mouse-2] 'gemini-companion-status))
     map)
   "Keymap for the mouse on the text in the mode line.")
 
@@ -289,7 +290,10 @@ Those that end in a space come before it."
 It has LINES, strings or functions that return a string or nil."
   (string-join
    (delq nil (mapcar (lambda (line) (if (functionp line) (funcall line) line))
-                     (append lines '("mouse-1: menu, mouse-2: status"))))
+                     (append lines
+                             (list (if (fboundp 'gemini-companion-status)
+                                       "mouse-1: menu, mouse-2: status"
+                                     "mouse-1: menu")))))
    "\n"))
 
 ;;;; Mode
@@ -339,8 +343,10 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
 
 (defun gemini-companion--show-first-step (done)
   "Show DONE, a phrase about what was done, and the next step."
-  (message "%s; %s starts a CLI" done
-           (substitute-command-keys "\\[gemini-companion-run]")))
+  (message "%s%s" done
+           (or (gemini-companion-commands-hint 'gemini-companion-run
+                                               "; %s starts a CLI")
+               "")))
 
 (defun gemini-companion--turn-on ()
   "Start the server and the parts, unless they are running.

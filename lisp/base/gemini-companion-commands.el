@@ -263,6 +263,12 @@ for a command."
 See `gemini-companion-commands-value'."
   (ignore-error user-error (gemini-companion-commands-value name)))
 
+(defun gemini-companion-commands-hint (command text)
+  "Return TEXT, a format, with the key of COMMAND, or nil if there is no COMMAND.
+The core says so where a wing above it, which may be missing, has COMMAND."
+  (and (fboundp command)
+       (format text (substitute-command-keys (format "\\[%s]" command)))))
+
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-set-initial-state "ext:evil-core")
 

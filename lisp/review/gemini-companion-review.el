@@ -34,7 +34,6 @@
 (autoload 'gemini-companion-plain-make "gemini-companion-plain")
 
 (declare-function gemini-companion-edit-reject-with-reason "gemini-companion-prompt")
-(declare-function gemini-companion-list "gemini-companion-overview")
 
 ;;;; Customization
 
@@ -426,7 +425,8 @@ With prefix argument LIST, go to the overview."
   (interactive "P")
   (let ((request (or (gemini-companion-edit-shown)
                      (gemini-companion-request-next))))
-    (cond (list (gemini-companion-list))
+    (cond ((and list (fboundp 'gemini-companion-list))
+           (call-interactively 'gemini-companion-list))
           (request (gemini-companion-request-show request))
           (t
            (user-error "No proposal waits for an answer%s"

@@ -224,8 +224,10 @@ CLI whose terminal is current is not connected."
    ((gemini-companion-session-of-terminal (current-buffer)))
    ;; Another CLI is not the one that the user means.
    ((gemini-companion-session--unconnected-terminal-p)
-    (user-error "The CLI in this terminal is not connected; %s shows why"
-                (substitute-command-keys "\\[gemini-companion-status]")))
+    (user-error "The CLI in this terminal is not connected%s"
+                (or (gemini-companion-commands-hint 'gemini-companion-status
+                                                    "; %s shows why")
+                    "")))
    ((cdr sessions)
     (gemini-companion-choice-read
      "CLI" (mapcar (lambda (session)
@@ -235,10 +237,15 @@ CLI whose terminal is current is not connected."
                                 sessions))
      'gemini-companion-session #'gemini-companion-session--annotation))
    ((car sessions))
-   (t (user-error "No CLI is connected; %s starts one, and %s shows how a \
-running one connects"
-                  (substitute-command-keys "\\[gemini-companion-run]")
-                  (substitute-command-keys "\\[gemini-companion-status]")))))
+   (t (user-error "No CLI is connected; %s%s"
+                  (or (gemini-companion-commands-hint 'gemini-companion-run
+                                                      "%s starts a CLI")
+                      (concat "a CLI connects by "
+                              (gemini-companion-clients-search)))
+                  (or (gemini-companion-commands-hint
+                       'gemini-companion-status
+                       ", and %s shows how a running one connects")
+                      "")))))
 
 (defun gemini-companion-session--annotation (session)
   "Return the state and the directory of SESSION, if known, as a text."

@@ -12,6 +12,7 @@
 
 (require 'gemini-companion-cache)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
@@ -176,8 +177,8 @@ connected.  For findings, see `gemini-companion-status-checks'."
     (unless (gemini-companion-names-connected-p (file-remote-p directory))
       `(note ,(format "%s, the host of this directory, is not connected"
                       (gemini-companion-names-title (file-remote-p directory)))
-             ,(substitute-command-keys
-               "Type \\[gemini-companion-run] in a buffer of that host."))))
+             ,(gemini-companion-commands-hint
+               'gemini-companion-run "Type %s in a buffer of that host."))))
    ((not (file-directory-p directory))
     `(bad ,(format "%s does not exist" (gemini-companion-names-absolute directory))
           "Go to a buffer of another directory."))
