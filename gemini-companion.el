@@ -85,72 +85,76 @@
 ;;;###autoload
 (let* ((directory (file-name-directory (or load-file-name buffer-file-name
                                            default-directory)))
-       (there-p (lambda (addon)
-                  (or (file-directory-p (expand-file-name (concat "lisp/" addon) directory))
+       (there-p (lambda (folder addon)
+                  (or (file-directory-p (expand-file-name (concat "lisp/" folder)
+                                                          directory))
                       (file-exists-p
                        (expand-file-name (format "gemini-companion-%s.el" addon)
                                          directory))))))
   (autoload 'gemini-companion-auto-accept "gemini-companion-auto"
     "Turn auto-accept for the CLI of SESSION on or off." t)
-  (autoload 'gemini-companion-run "gemini-companion-cli"
-    "Switch to the CLI of this project, or start it in a terminal." t)
-  (autoload 'gemini-companion-comment "gemini-companion-comment"
-    "Comment on the line at point, or on the lines of the region." t)
-  (autoload 'gemini-companion-remove-comments "gemini-companion-comment"
-    "Remove the comments on files that were sent." t)
   (autoload 'gemini-companion-pause "gemini-companion-context"
     "Pause sharing, or resume it." t)
-  (autoload 'gemini-companion-extension "gemini-companion-extension"
-    "Install the extension by which CLIENT connects, or remove it; ask first." t)
-  (autoload 'gemini-companion-list "gemini-companion-overview"
-    "Go to what waits for an answer in the overview of all CLIs." t)
-  (autoload 'gemini-companion-visit-location "gemini-companion-location"
-    "Go to the file and line at point in this terminal." t)
-  (autoload 'gemini-companion-visit-location-at-click "gemini-companion-location"
-    "Go to the file and line at CLICK, an event in a terminal." t)
   (autoload 'gemini-companion-events-buffer "gemini-companion-log"
     "Display the last events between Emacs and the server." t)
-  (autoload 'gemini-companion-menu "gemini-companion-menu"
-    "Display the commands of gemini-companion in a menu." t)
-  (autoload 'gemini-companion-review-menu "gemini-companion-menu"
-    "Display the commands for a review in a menu." t)
-  (autoload 'gemini-companion-overview-menu "gemini-companion-menu"
-    "Display the commands of the overview in a menu." t)
-  (autoload 'gemini-companion-patch "gemini-companion-patch"
-    "Show a unified diff in `diff-mode', with names relative to the root." t)
-  (autoload 'gemini-companion-run-again "gemini-companion-resume"
-    "Restart the CLIs in terminals of this Emacs; ask about each of them." t)
-  (autoload 'gemini-companion-resume "gemini-companion-resume"
-    "Start the CLI of this project with its own list of conversations." t)
   (autoload 'gemini-companion-merge "gemini-companion-revert"
     "Merge your unsaved text with what a CLI has written to the file." t)
   (autoload 'gemini-companion-review "gemini-companion-review"
     "Go to the next review or question." t)
-  (autoload 'gemini-companion-forget "gemini-companion-saved"
-    "Delete what is saved of this project for the next Emacs." t)
-  ;; An undo list that was read from a file may call it.
-  (autoload 'gemini-companion-step-turn "gemini-companion-step"
-    "Record that Emacs has taken back a step, or has redone it.")
-  (autoload 'gemini-companion-status "gemini-companion-status"
-    "Show the state of the connections to the CLIs, and problems." t)
-  (autoload 'gemini-companion-turn-page "gemini-companion-overview"
-    "Go to the first change that is left in the overview of all CLIs." t)
-  (autoload 'gemini-companion-next-change "gemini-companion-walk"
-    "Go to the next unreviewed change of a CLI." t)
-  (autoload 'gemini-companion-previous-change "gemini-companion-walk"
-    "Go to the previous unreviewed change of a CLI." t)
-  (autoload 'gemini-companion-show-change "gemini-companion-walk"
-    "Show the previous text of the change at point above it, or hide it." t)
-  (autoload 'gemini-companion-undo-change "gemini-companion-walk"
-    "Undo the change at point in the file, and go to the next one." t)
-  (autoload 'gemini-companion-undo-changes "gemini-companion-walk"
-    "Undo all changes of this file, and go to the next file." t)
-  (autoload 'gemini-companion-keep-change "gemini-companion-walk"
-    "Keep the change at point, and go to the next one." t)
-  (autoload 'gemini-companion-keep-changes "gemini-companion-walk"
-    "Keep all changes of this file, and go to the next file." t)
   (autoload 'gemini-companion-command-map "gemini-companion-commands" nil t 'keymap)
-  (when (funcall there-p "addon-prompts")
+  (when (funcall there-p "terminal" "addon-terminal")
+    (autoload 'gemini-companion-run "gemini-companion-cli"
+      "Switch to the CLI of this project, or start it in a terminal." t)
+    (autoload 'gemini-companion-extension "gemini-companion-extension"
+      "Install the extension by which CLIENT connects, or remove it; ask first." t)
+    (autoload 'gemini-companion-visit-location "gemini-companion-location"
+      "Go to the file and line at point in this terminal." t)
+    (autoload 'gemini-companion-visit-location-at-click "gemini-companion-location"
+      "Go to the file and line at CLICK, an event in a terminal." t)
+    (autoload 'gemini-companion-run-again "gemini-companion-resume"
+      "Restart the CLIs in terminals of this Emacs; ask about each of them." t)
+    (autoload 'gemini-companion-resume "gemini-companion-resume"
+      "Start the CLI of this project with its own list of conversations." t))
+  (when (funcall there-p "changes" "addon-changes")
+    (autoload 'gemini-companion-comment "gemini-companion-comment"
+      "Comment on the line at point, or on the lines of the region." t)
+    (autoload 'gemini-companion-remove-comments "gemini-companion-comment"
+      "Remove the comments on files that were sent." t)
+    (autoload 'gemini-companion-patch "gemini-companion-patch"
+      "Show a unified diff in `diff-mode', with names relative to the root." t)
+    (autoload 'gemini-companion-forget "gemini-companion-saved"
+      "Delete what is saved of this project for the next Emacs." t)
+    ;; An undo list that was read from a file may call it.
+    (autoload 'gemini-companion-step-turn "gemini-companion-step"
+      "Record that Emacs has taken back a step, or has redone it.")
+    (autoload 'gemini-companion-next-change "gemini-companion-walk"
+      "Go to the next unreviewed change of a CLI." t)
+    (autoload 'gemini-companion-previous-change "gemini-companion-walk"
+      "Go to the previous unreviewed change of a CLI." t)
+    (autoload 'gemini-companion-show-change "gemini-companion-walk"
+      "Show the previous text of the change at point above it, or hide it." t)
+    (autoload 'gemini-companion-undo-change "gemini-companion-walk"
+      "Undo the change at point in the file, and go to the next one." t)
+    (autoload 'gemini-companion-undo-changes "gemini-companion-walk"
+      "Undo all changes of this file, and go to the next file." t)
+    (autoload 'gemini-companion-keep-change "gemini-companion-walk"
+      "Keep the change at point, and go to the next one." t)
+    (autoload 'gemini-companion-keep-changes "gemini-companion-walk"
+      "Keep all changes of this file, and go to the next file." t))
+  (when (funcall there-p "pages" "addon-pages")
+    (autoload 'gemini-companion-list "gemini-companion-overview"
+      "Go to what waits for an answer in the overview of all CLIs." t)
+    (autoload 'gemini-companion-menu "gemini-companion-menu"
+      "Display the commands of gemini-companion in a menu." t)
+    (autoload 'gemini-companion-review-menu "gemini-companion-menu"
+      "Display the commands for a review in a menu." t)
+    (autoload 'gemini-companion-overview-menu "gemini-companion-menu"
+      "Display the commands of the overview in a menu." t)
+    (autoload 'gemini-companion-status "gemini-companion-status"
+      "Show the state of the connections to the CLIs, and problems." t)
+    (autoload 'gemini-companion-turn-page "gemini-companion-overview"
+      "Go to the first change that is left in the overview of all CLIs." t))
+  (when (funcall there-p "addon-prompts" "addon-prompts")
     (autoload 'gemini-companion-show-undone "gemini-companion-undone"
       "Display what your next prompt to each CLI reports as undone." t)
     (autoload 'gemini-companion-send-comments "gemini-companion-comment-send"
@@ -161,12 +165,12 @@
       "Reject EDIT with REASON, which is by default read in the minibuffer." t)
     (autoload 'gemini-companion-send "gemini-companion-send"
       "Insert what is at point into the prompt of a CLI, and go there." t))
-  (when (funcall there-p "addon-remote")
+  (when (funcall there-p "addon-remote" "addon-remote")
     (autoload 'gemini-companion-connect "gemini-companion-remote"
       "Connect a remote host, for a CLI that you start there by hand." t)
     (autoload 'gemini-companion-disconnect "gemini-companion-remote"
       "Disconnect HOST, by default the host of the current buffer." t))
-  (when (funcall there-p "addon-tools")
+  (when (funcall there-p "addon-tools" "addon-tools")
     (autoload 'gemini-companion-tools "gemini-companion-tools"
       "Link the CLIs to this Emacs, or unlink them." t)))
 

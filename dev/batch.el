@@ -25,6 +25,7 @@
 (require 'subr-x)
 
 (declare-function checkdoc-current-buffer "checkdoc")
+(declare-function gemini-companion-part-addon-parts "gemini-companion-part")
 (declare-function gemini-companion-part-feature "gemini-companion-part")
 (declare-function gemini-companion-part-files "gemini-companion-part")
 (declare-function gemini-companion-part-start "gemini-companion-part")
@@ -400,13 +401,14 @@ reach many in little time."
 ;;;; Add-ons
 
 (defun batch-add-on-files ()
-  "Print the names of the files of add-ons, a line each, as `prompt' or `send'."
+  "Print the names of the files of add-ons, and of those that need them.
+Each name is a line, such as `prompt' or `send'."
   (require 'gemini-companion-part)
-  (dolist (add-on (batch--files))
-    (let ((part (intern (concat "addon-" add-on))))
-      (require (gemini-companion-part-feature part))
-      (dolist (file (gemini-companion-part-files part))
-        (princ (format "%s\n" file))))))
+  (dolist (part (gemini-companion-part-addon-parts
+                 (mapcar #'intern (batch--files))))
+    (require (gemini-companion-part-feature part))
+    (dolist (file (gemini-companion-part-files part))
+      (princ (format "%s\n" file)))))
 
 (provide 'batch)
 ;;; batch.el ends here

@@ -26,103 +26,20 @@ means nil.  Without a method, as before the file is loaded, return nil."
 
 (defconst gemini-companion-commands--core
   '(("CLI"
-     ("g" gemini-companion-run "Go to a CLI, or start it" (global))
-     ("G" gemini-companion-resume "Resume a conversation" (global))
      ("P" gemini-companion-pause "Pause sharing" (global) :on paused))
     ("Reviews"
      ("r" gemini-companion-review "Go to what needs your answer" (global)
       :enable connected)
-     ("l" gemini-companion-list "Overview: what waits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable connected :on auto-accept))
     ("Changes in files"
-     ("n" gemini-companion-next-change "Next change" (global change)
-      :enable changes)
-     ("p" gemini-companion-previous-change "Previous change" (global change)
-      :enable changes)
-     ("=" gemini-companion-show-change "Show what was before" (global)
-      :enable changes-here)
-     ("u" gemini-companion-undo-change "Undo this change" (global change)
-      :enable changes-here)
-     ("k" gemini-companion-keep-change "Keep this change" (global change)
-      :enable changes-here)
-     ("U" gemini-companion-undo-changes "Undo all of this file" (global change)
-      :enable changes-here)
-     ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
-      :enable changes-here)
-     ("d" gemini-companion-turn-page "Overview: changes left" (global change)
-      :enable changes)
-     ("M" gemini-companion-merge "Merge unsaved text with the file" (global))
-     ("W" gemini-companion-patch "Show as a patch" (global))
-     (";" gemini-companion-comment "Comment on this line" (global)))
-    ("Changes"
-     ("k" gemini-companion-overview-keep "Keep" (overview)
-      :enable overview-written
-      :words ((cli . "keep") (turn . "keep") (file . "keep") (change . "keep")
-              (kept . "not kept")))
-     ("u" gemini-companion-overview-undo "Undo (C-u: the whole edit)" (overview)
-      :enable overview-written
-      :words ((cli . "undo") (turn . "undo") (file . "undo") (unmarked . "undo")
-              (change . "undo") (kept . "undo")))
-     ("K" gemini-companion-overview-keep-file "Keep this file (C-u: turn)" (overview)
-      :enable overview-written :words ((change . "keep file")))
-     ("U" gemini-companion-overview-undo-file "Undo this file (C-u: turn)" (overview)
-      :enable overview-written :words ((change . "undo file")))
-     ("c" gemini-companion-comment "Comment" (overview)
-      :enable overview-comment
-      :words ((proposal . "comment") (comments . "comment") (cli . "comment")
-              (turn . "comment") (file . "comment") (change . "comment")
-              (kept . "comment") (undone . "comment")))
-     ("D" gemini-companion-remove-comments "Remove sent comments" (overview)))
-    ("Waiting"
-     ("a" gemini-companion-overview-accept "Accept" (overview)
-      :enable overview-proposal :first t
-      :words ((proposal . "accept") (proposals . "accept") (waiting . "accept all")
-              (cli . "accept") (turn . "accept")))
-     ("r" gemini-companion-overview-reject "Reject" (overview)
-      :enable overview-proposal :first t
-      :words ((proposal . "reject") (proposals . "reject") (waiting . "reject all")
-              (cli . "reject") (turn . "reject")))
-     ("x" gemini-companion-overview-exclude "Exclude this hunk" (overview)
-      :enable hunk
-      :on excluded :stay t :words ((proposal . "exclude")))
-     ("e" gemini-companion-overview-edit "Edit the proposal" (overview)
-      :enable overview-file :words ((proposal . "edit")))
-     ("!" gemini-companion-auto-accept "Auto-accept" (overview)
-      :on auto-accept))
-    ("Go to"
-     ("RET" gemini-companion-overview-visit "Review or visit" (overview)
-      :words ((note . "do it") (waiting . "first") (proposal . "review")
-              (request . "show") (cli . "terminal") (turn . "first")
-              (comments . "visit") (file . "visit") (change . "visit")
-              (kept . "visit") (undone . "visit")))
-     ("C-o" gemini-companion-overview-display "Show, and stay here" (overview))
-     ("n" gemini-companion-overview-next "Next" (overview) :stay t
-      :words ((change . "next")))
-     ("p" gemini-companion-overview-previous "Previous" (overview) :stay t)
-     ("M-n" gemini-companion-overview-next-sibling "Next of this kind" (overview)
-      :stay t
-      :words ((cli . "next CLI") (turn . "next turn") (file . "next file")
-              (unmarked . "next file")))
-     ("M-p" gemini-companion-overview-previous-sibling "Previous of this kind"
-      (overview) :stay t)
-     ("^" gemini-companion-overview-up "Row above" (overview) :stay t))
-    ("Show"
-     ("TAB" gemini-companion-overview-toggle "Unfold or fold" (overview) :stay t
-      :words ((waiting . "fold") (request . "fold") (proposals . "fold")
-              (cli . "fold") (turn . "fold") (reviewed . "fold") (file . "fold")))
-     ("S-TAB" gemini-companion-overview-cycle "Fold or unfold all" (overview) :stay t)
-     ("W" gemini-companion-patch "Show as a patch" (overview))
-     ("g" revert-buffer "Refresh" (overview))
-     ("q" quit-window "Quit" (overview)))
+     ("M" gemini-companion-merge "Merge unsaved text with the file" (global)))
+    ;; Their rows are of add-ons.
+    ("Changes") ("Waiting") ("Go to") ("Show")
     ("Connection"
-     ("?" gemini-companion-status "Status and problems" (global))
      ("R" gemini-companion-restart "Restart the server" (global) :enable mode)
      ("e" gemini-companion-events-buffer "Show the event log" (global))
      ("i" gemini-companion-install-server "Install Python packages" (global))
-     ("F" gemini-companion-forget "Forget what is saved of this project" (global))
-     ("x" gemini-companion-extension "Install or remove the extension of Pi"
-      (global))
      ("m" gemini-companion-mode "Companion mode" (global) :on mode)
      ("," gemini-companion-customize "Set options" (global)))
     ("Answer"
@@ -141,24 +58,9 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :enable hunk
       :on excluded :stay t :header "exclude")
      ("e" gemini-companion-review-edit "Edit the proposal" (view)
-      :enable review :header "edit")
-     ("c" gemini-companion-comment "Comment on this line" (view)
-      :header "comment"))
-    ("Display"
-     ("W" gemini-companion-patch "Show as a patch" (view))
-     ("l" gemini-companion-list "Overview: what waits" (view)))
+      :enable review :header "edit"))
+    ("Display")
     (nil
-     ("h" gemini-companion-menu nil (global))
-     ("?" gemini-companion-review-menu nil (plain) :first t :header "keys")
-     ("?" gemini-companion-overview-menu nil (overview))
-     ("C-c C-c" gemini-companion-overview-accept-proposal nil (overview))
-     ("C-c C-k" gemini-companion-overview-reject nil (overview))
-     ("C-c C-x" gemini-companion-overview-exclude nil (overview))
-     ("C-c C-e" gemini-companion-overview-edit nil (overview))
-     ("RET" gemini-companion-show-change "Show what was before" (change))
-     ("C-/" gemini-companion-restore-change "Restore the last one" (change))
-     ("c" gemini-companion-comment "Comment on this line" (change))
-     ("?" gemini-companion-walk-help "Show these keys" (change))
      ("RET" gemini-companion-review-edit nil (plain))
      ("a" gemini-companion-ediff-exclude nil (panel))
      ("rb" gemini-companion-ediff-restore nil (panel))
@@ -169,36 +71,36 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("C-c C-p" gemini-companion-review-previous-hunk nil (review))))
   "The commands of the core, as in `gemini-companion-commands'.")
 
-(defun gemini-companion-commands--inserted (rows previous row)
-  "Return ROWS with ROW after the last one of the key PREVIOUS.
-ROW comes first if PREVIOUS is nil, and last if no row has that key."
+(defun gemini-companion-commands--inserted (rows previous new)
+  "Return ROWS with the rows NEW after the last one of the key PREVIOUS.
+They come first if PREVIOUS is nil, and last if no row has that key."
   (let* ((index (cl-position previous rows :key #'car :test #'equal :from-end t))
          (count (cond ((null previous) 0)
                       (index (1+ index))
                       (t (length rows)))))
-    (append (seq-take rows count) (list row) (seq-drop rows count))))
+    (append (seq-take rows count) new (seq-drop rows count))))
 
-(defun gemini-companion-commands--with (groups title previous row)
-  "Return GROUPS with ROW in the group TITLE, after the row of the key PREVIOUS.
+(defun gemini-companion-commands--with (groups title previous new)
+  "Return GROUPS with the rows NEW in TITLE, after the row of the key PREVIOUS.
 GROUPS are as in `gemini-companion-commands'; a new group comes last."
   (if (assoc title groups)
       (mapcar (lambda (group)
                 (if (equal title (car group))
                     (cons title (gemini-companion-commands--inserted
-                                 (cdr group) previous row))
+                                 (cdr group) previous new))
                   group))
               groups)
-    (append groups (list (list title row)))))
+    (append groups (list (cons title new)))))
 
 (defun gemini-companion-commands--all ()
   "Return the commands of the core and of the add-ons that are installed."
   (let ((groups gemini-companion-commands--core))
     (dolist (part (gemini-companion-part-addon-parts) groups)
       (when (gemini-companion-part-load part)
-        (pcase-dolist (`(,group ,previous ,row)
+        (pcase-dolist (`(,group ,previous . ,rows)
                        (gemini-companion-part-commands part))
           (setq groups (gemini-companion-commands--with
-                        groups group previous row)))))))
+                        groups group previous rows)))))))
 
 (defconst gemini-companion-commands (gemini-companion-commands--all)
   "Commands by group, a list of (TITLE ROW...).
@@ -300,21 +202,7 @@ position of CLICK."
                                (gemini-companion-commands-go-to-click click)
                                (call-interactively command))))))
 
-;;;; Autoloads and the keymap
-
-(gemini-companion-part-autoload 'walk
-                                'gemini-companion-restore-change
-                                'gemini-companion-walk-help)
-
-(defvar gemini-companion-commands-repeat-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "n" 'gemini-companion-next-change)
-    (define-key map "p" 'gemini-companion-previous-change)
-    map)
-  "Keymap in which `repeat-mode' repeats going to the next or previous change.")
-
-(dolist (command '(gemini-companion-next-change gemini-companion-previous-change))
-  (put command 'repeat-map 'gemini-companion-commands-repeat-map))
+;;;; The keymap
 
 (defvar gemini-companion-command-map
   (gemini-companion-commands-bind (make-sparse-keymap) 'global)

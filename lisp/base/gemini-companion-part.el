@@ -20,25 +20,20 @@
 
 ;;;; State
 
-(defvar gemini-companion-part--addons '(prompts remote tools)
-  "The add-ons, a list of symbols.
+(defvar gemini-companion-part--addons
+  '((terminal) (changes terminal) (pages changes)
+    (prompts pages) (remote pages) (tools pages))
+  "The add-ons, a list of (NAME NEEDED); both are symbols.
+An add-on uses the core, the add-on NEEDED, if any, and what that one uses.
 The files of an add-on that is not installed are missing.")
 
 (defvar gemini-companion-part--list
-  '(install extension state session roots watch revert edit proposal notify auto
-    arrival changes marks context review row cli walk decision commit comment
-    overview status saved exit slices invariants)
+  '(install session roots watch revert edit proposal auto arrival context review exit
+    slices)
   "The components of the core in starting order; they stop in reverse order.
 The file of a component has the methods that it needs of
 `gemini-companion-part-start', `-hooks', `-ready', `-lighter', `-findings' and
 `-stop'.  `gemini-companion-parts' includes the components of add-ons.")
-
-(defconst gemini-companion-part--used-later
-  '(walk decision commit comment overview status invariants)
-  "The components of the core whose files are loaded on first use.
-The files of other components are loaded when the mode is turned on.  A file
-in this list whose component must start calls `gemini-companion-part-loaded'
-at its end.")
 
 ;;;; Files
 
@@ -46,10 +41,15 @@ at its end.")
   "Return the feature of PART, a component such as `edit'."
   (intern (format "gemini-companion-%s" part)))
 
-(defun gemini-companion-part-addon-parts ()
-  "Return the components that represent the add-ons in the core."
-  (mapcar (lambda (addon) (intern (format "addon-%s" addon)))
-          gemini-companion-part--addons))
+(defun gemini-companion-part-addon-parts (&optional addons)
+  "Return the components that represent the add-ons in the core.
+If ADDONS, a list of names, is non-nil, return only those of ADDONS and of the
+add-ons that need one of them."
+  (cl-loop with names = addons
+           for (name needed) in gemini-companion-part--addons
+           when (memq needed names) do (push name names)
+           when (or (null addons) (memq name names))
+           collect (intern (format "addon-%s" name))))
 
 (defun gemini-companion-part--members ()
   "Return the components of all add-ons; see `gemini-companion-part-members'."
@@ -62,17 +62,16 @@ at its end.")
       (push member (cdr (memq after parts))))
     parts))
 
-(defun gemini-companion-part--starts-p (part)
-  "Return non-nil if the file of PART is loaded when the mode is turned on."
-  (pcase (assq part (gemini-companion-part--members))
-    (`(,_ ,_ . ,rest) (and rest (funcall (car rest))))
-    (_ (not (memq part gemini-companion-part--used-later)))))
-
 (defun gemini-companion-parts-to-start ()
   "Return the components whose files are loaded when the mode is turned on.
 They are in starting order.  For components of add-ons,
 `gemini-companion-part-members' decides."
-  (seq-filter #'gemini-companion-part--starts-p (gemini-companion-parts)))
+  (let ((members (gemini-companion-part--members)))
+    (seq-filter (lambda (part)
+                  (pcase (assq part members)
+                    (`(,_ ,_ . ,wanted) (and wanted (funcall (car wanted))))
+                    (_ t)))
+                (gemini-companion-parts))))
 
 (defun gemini-companion-parts-loaded ()
   "Return the components whose files are loaded, in starting order.
@@ -174,8 +173,8 @@ findings by `gemini-companion-status-titles'."
 
 (cl-defgeneric gemini-companion-part-commands (_part)
   "Return the rows of PART for the table of commands.
-The value is a list of (GROUP KEY ROW): ROW is inserted in GROUP, a title or
-nil, after the row of KEY, or first if KEY is nil.  For ROW, see
+The value is a list of (GROUP KEY ROW...): the ROWs are inserted in GROUP, a
+title or nil, after the row of KEY, or first if KEY is nil.  For a ROW, see
 `gemini-companion-commands'.  For example:
   ((\"CLI\" \"G\" (\"s\" my-send \"Send what is at point\" (global))))"
   nil)
@@ -191,7 +190,9 @@ files are removed, the core works without the commands of the add-on."
 The value is a list of (MEMBER AFTER WANTED-P): MEMBER is a component, which
 starts after the component AFTER, of the core or an earlier MEMBER.  Its file
 is loaded on first use; or when the mode is turned on, if the function
-WANTED-P, which may be missing, returns non-nil.  For example:
+WANTED-P, which may be missing, returns non-nil.  A file that is loaded on first
+use, and whose component must start, calls `gemini-companion-part-loaded' at its
+end.  For example:
   ((clock status) (alarm clock my-alarm-set-p))"
   nil)
 

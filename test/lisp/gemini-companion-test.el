@@ -196,15 +196,16 @@ starts a CLI"
     (should (equal '(t t t) parts))
     (should-not late)))
 
-(ert-deftest gemini-companion-mode-loads-no-file-of-an-add-on ()
+(ert-deftest gemini-companion-mode-loads-no-file-that-it-does-not-use ()
   (gemini-companion-test-with-autoloads
     (should
      (equal
-      ;; What the core has to know of them.
+      ;; What the core has to know of the add-ons that load their files by use.
       (sort (mapcar (lambda (part)
                       (symbol-name (gemini-companion-part-feature part)))
                     (seq-filter #'gemini-companion-part-load
-                                (gemini-companion-part-addon-parts)))
+                                (gemini-companion-part-addon-parts
+                                 '(prompts remote tools))))
             #'string<)
       (gemini-companion-test-fresh
        `(load ,autoloads)
@@ -231,7 +232,8 @@ starts a CLI"
                          (mapcar (lambda (part)
                                    (symbol-name (gemini-companion-part-feature part)))
                                  (seq-mapcat #'gemini-companion-part-files
-                                             (gemini-companion-part-addon-parts)))))
+                                             (gemini-companion-part-addon-parts
+                                              '(prompts remote tools))))))
                (mapcar (lambda (entry) (file-name-base (or (car entry) "")))
                        load-history))
               #'string<))))))

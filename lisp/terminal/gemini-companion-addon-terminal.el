@@ -1,0 +1,38 @@
+;;; gemini-companion-addon-terminal.el --- The add-on for terminals  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Declare the add-on to the core before its files are loaded: its commands, components
+;; and files.  The add-on starts CLIs in terminals of this Emacs, and determines what
+;; each CLI is doing; the core alone reviews the edits of a CLI that was started
+;; elsewhere.
+
+;;; Code:
+
+(require 'gemini-companion-part)
+
+;;;; Declarations
+
+(cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-terminal)))
+  "Return the commands that start CLIs."
+  '(("CLI" nil
+     ("g" gemini-companion-run "Go to a CLI, or start it" (global))
+     ("G" gemini-companion-resume "Resume a conversation" (global)))
+    ("Connection" "i"
+     ("x" gemini-companion-extension "Install or remove the extension of Pi"
+      (global)))))
+
+(cl-defmethod gemini-companion-part-members ((_part (eql 'addon-terminal)))
+  "Return the components that follow the states of CLIs and start CLIs."
+  '((extension install always) (state extension always) (cli review always)))
+
+(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-terminal)))
+  "Return the files of the add-on."
+  '(addon-terminal program-status state terminal extension input-file cli resume
+                   location))
+
+(provide 'gemini-companion-addon-terminal)
+;;; gemini-companion-addon-terminal.el ends here
