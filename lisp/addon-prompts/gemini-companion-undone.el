@@ -27,7 +27,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
-(require 'gemini-companion-unmarked)
 
 ;;;; Customization
 
@@ -172,8 +171,7 @@ For a deleted file, return non-nil if that exists again."
           ;; A previous Emacs has undone it.
           ((null source) nil)
           ((gemini-companion-undone-command undone)
-           (null (gemini-companion-unmarked-undone
-                  (gemini-companion-edit-unmarked source))))
+           (= 0 (car (gemini-companion-changes-several-undone source))))
           ((gemini-companion-edit-p source)
            (gemini-companion-changes-there-p source))
           (t (gemini-companion-changes-back-p
@@ -203,10 +201,8 @@ Lines are those of the saved file now:\n\n"
 Return nil if UNDONE is not about an edit of several files."
   (when-let* ((edit (gemini-companion-undone-source undone))
               ((gemini-companion-edit-p edit))
-              (unmarked (gemini-companion-edit-unmarked edit)))
-    (format "%d of %d files that %s had written"
-            (length (gemini-companion-unmarked-undone unmarked))
-            (length (gemini-companion-unmarked-files unmarked))
+              (files (gemini-companion-changes-several-undone edit)))
+    (format "%d of %d files that %s had written" (car files) (cdr files)
             (gemini-companion-edit-command-text (gemini-companion-edit-command edit)))))
 
 (defun gemini-companion-undone--names (undone session)

@@ -77,7 +77,7 @@ findings."
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))
   "Return the files of the add-on."
   '(addon-tools tools lookup errors code eglot words rename permission plan inquiry
-                shell))
+                shell unmarked))
 
 (provide 'gemini-companion-addon-tools)
 ;;; gemini-companion-addon-tools.el ends here

@@ -308,7 +308,7 @@ edit."
   "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
 If MANY is non-nil, its contents were not sent.  WRITES are those of Emacs
 meanwhile.  Return nil if the change is recorded, or is the user's; `lost' if it
-cannot be; or else a `gemini-companion-unmarked-file'."
+cannot be; or else a `gemini-companion-unmarked-entry'."
   (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes ,old ,new] change)
                (file (gemini-companion-names-below (plist-get facts :root) name))
                (true-name (gemini-companion-text-true-name file))
@@ -318,7 +318,7 @@ cannot be; or else a `gemini-companion-unmarked-file'."
                                      (equal true-name
                                             (gemini-companion-shell--write-file write)))
                                    writes))
-               (unmarked (gemini-companion-unmarked-file
+               (unmarked (gemini-companion-unmarked-entry
                           name old new old-modes new-modes)))
     (cond
      ((memq 'unknown (list before after)) 'lost)
@@ -344,21 +344,18 @@ cannot be; or else a `gemini-companion-unmarked-file'."
                                                            name)))
                           (plist-get facts :made))))
          (unless (or (= old-modes new-modes) (memq 0 (list old-modes new-modes)))
-           (gemini-companion-unmarked-file name nil nil old-modes new-modes))))))))
+           (gemini-companion-unmarked-entry name nil nil old-modes new-modes))))))))
 
 (defun gemini-companion-shell--record-unmarked (session facts files)
-  "Record that SESSION has written FILES, `gemini-companion-unmarked-file's.
+  "Record that SESSION has written FILES, `gemini-companion-unmarked-entry's.
 FACTS are those of `gemini-companion-shell-wrote'."
   (pcase-let (((map :root :snapshots :environ :command (:left_out left-out) :made)
                facts)
               (others (gemini-companion-shell--others facts)))
-    (when (or files left-out others
-                                       made)
-      (gemini-companion-attribution-record-unmarked
-       session
+    (when (or files left-out others made)
+      (gemini-companion-unmarked-record
        (gemini-companion-unmarked-make root files snapshots environ left-out others
-                                       made)
-       command))))
+                                       made session command)))))
 
 (defun gemini-companion-shell--others (facts)
   "Return the files in FACTS of which it is not known what they had before.

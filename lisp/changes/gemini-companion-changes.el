@@ -696,6 +696,32 @@ Return nil if the file cannot be read."
   "Return the lines of CONTENT, as they are displayed, a vector."
   (gemini-companion-lines-split (gemini-companion-content-text content)))
 
+;;;; Edits of several files
+
+;; A command may write many files, which are one edit, without marks and records.
+
+(cl-defgeneric gemini-companion-changes-several-p (_edit)
+  "Return non-nil if an edit is of several files; its file is their root then."
+  nil)
+
+(cl-defgeneric gemini-companion-changes-names (edit &optional _files)
+  "Return the true names of the files of EDIT, by default one.
+If it is of several files, and the second argument is some of them, as the hunks
+of a step, return only their names."
+  (list (gemini-companion-edit-true-name edit)))
+
+(cl-defgeneric gemini-companion-changes-several-undone (_edit)
+  "Return how many files of an edit of several files are undone.
+The value is a cons of that number and of the number of all its files, or nil
+for an edit of one file."
+  nil)
+
+(cl-defgeneric gemini-companion-changes-several-text (edit)
+  "Return a text with the names of the files of EDIT, several, in lines.")
+
+(cl-defgeneric gemini-companion-changes-several-show (edit)
+  "Display what EDIT, of several files, has changed, in another window.")
+
 ;;;; What is left of edits
 
 (defun gemini-companion-changes-outcome (edit)

@@ -41,7 +41,6 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-trash)
-(require 'gemini-companion-unmarked)
 (require 'gemini-companion-watch)
 
 ;;;; Structure
@@ -52,10 +51,10 @@
                (:copier gemini-companion-step--copy))
   "A decision about HUNKS of RECORD, and what it changes in the file.
 KIND is `undone' or `kept', and ON is non-nil if HUNKS are that after the step.
-RECORD is nil for the whole EDIT of a file without a record; for KIND
-`unmarked', when EDIT is of several files, and HUNKS are those of them that
-change; and for KIND `excluded', when HUNKS are one `gemini-companion-hunk' of
-EDIT, a proposal, or nil for some of its lines.
+RECORD is nil for the whole EDIT of a file without a record; for KIND `several',
+when EDIT is of several files, and HUNKS are those of them that change; and for
+KIND `excluded', when HUNKS are one `gemini-companion-hunk' of EDIT, a proposal,
+or nil for some of its lines.
 
 BEFORE and AFTER are the bytes of the file before and after the step, or `none'
 without a file; nil means that they are unknown, or that the step does not write
@@ -103,6 +102,18 @@ For PLAIN, see `gemini-companion-edit-name'."
           (gemini-companion-step-texts back) (and texts (cons (cdr texts) (car texts))))
     back))
 
+;;;; Files of a command, all of one edit
+
+(cl-defgeneric gemini-companion-step-several-problem (edit)
+  "Return why the files of EDIT, several, cannot be changed now, or nil.
+The value is a verb phrase.")
+
+(cl-defgeneric gemini-companion-step-several (edit step done)
+  "Start to do STEP, which undoes EDIT, of several files, or restores it.
+The hunks of STEP are some of its files.  For DONE and the value, see
+`gemini-companion-step-do'; what is decided then belongs to the decision made
+now.")
+
 ;;;; Whether a step can be done
 
 (defun gemini-companion-step-problem (step)
@@ -110,10 +121,9 @@ For PLAIN, see `gemini-companion-edit-name'."
 Nothing has been asked, and nothing changed.  Lines that others have changed
 since are no problem yet."
   (pcase (gemini-companion-step-kind step)
-    ('unmarked
+    ('several
      (let ((edit (gemini-companion-step-edit step)))
-       (when-let* ((why (gemini-companion-unmarked-problem
-                         (gemini-companion-edit-unmarked edit))))
+       (when-let* ((why (gemini-companion-step-several-problem edit)))
          (format "%s %s" (gemini-companion-edit-name edit) why))))
     ('undone
      (let* ((file (gemini-companion-step-file step))
@@ -260,7 +270,8 @@ the reason, a sentence."
       (pcase (gemini-companion-step-kind step)
         ('kept (gemini-companion-step--keep step done))
         ('excluded (gemini-companion-step--exclude step done))
-        ('unmarked (gemini-companion-step--unmark step done))
+        ('several (gemini-companion-step-several (gemini-companion-step-edit step)
+                                                step done))
         (_ (gemini-companion-step--change step done))))))
 
 (defun gemini-companion-step--change (step done)
@@ -585,45 +596,6 @@ Return nil if they already are.  Hunks that were accepted stay.  For DONE, see
         (let ((back (gemini-companion-step-back step)))
           (funcall done nil back)
           back)))))
-
-(defun gemini-companion-step--unmark (step done)
-  "Start to undo the edit of STEP, of several files without marks, or restore it.
-The hunks of STEP are some of its files.  For DONE and the value, see
-`gemini-companion-step-do'; what is decided then belongs to the decision made
-now."
-  (let* ((edit (gemini-companion-step-edit step))
-         (unmarked (gemini-companion-edit-unmarked edit))
-         (on (gemini-companion-step-on step))
-         (back (gemini-companion-step-back step))
-         (functions gemini-companion-step-decided-functions))
-    (gemini-companion-unmarked-change
-     unmarked (gemini-companion-step-hunks step) on
-     (pcase-lambda (`(,changed . ,problems))
-       (let ((gemini-companion-step-decided-functions functions)
-             (text (string-join (if (nthcdr 3 problems)
-                                    (append (seq-take problems 3)
-                                            (list (format "and %d more"
-                                                          (- (length problems) 3))))
-                                  problems)
-                                "; ")))
-         (setf (gemini-companion-step-hunks back) changed)
-         (gemini-companion-attribution-set-undone
-          edit (null (gemini-companion-unmarked-left unmarked)))
-         (gemini-companion-idle-announce
-          (concat (gemini-companion-step--unmarked on (length changed))
-                  (and problems (concat (if changed "; " ": ") text))))
-         (if changed
-             (funcall done nil back)
-           (funcall done (format "%s: %s" (gemini-companion-edit-name edit) text)
-                    nil)))))
-    back))
-
-(defun gemini-companion-step--unmarked (on count)
-  "Return a text that COUNT files were undone if ON is non-nil, or restored."
-  (if (= 0 count)
-      (if on "Nothing undone" "Nothing restored")
-    (format (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
-            count)))
 
 (defun gemini-companion-step--exclude (step done)
   "Exclude the hunk or the lines of STEP from its proposal, or restore them.

@@ -33,7 +33,6 @@
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
 (require 'gemini-companion-trash)
-(require 'gemini-companion-unmarked)
 
 ;;;; Whether an edit can be undone
 
@@ -42,11 +41,10 @@
   (let ((file (gemini-companion-edit-file edit)))
     (when-let*
         ((why (cond
-               ((gemini-companion-edit-unmarked edit)
+               ((gemini-companion-changes-several-p edit)
                 (if (gemini-companion-edit-undone edit)
                     "already undone"
-                  (gemini-companion-unmarked-problem
-                   (gemini-companion-edit-unmarked edit))))
+                  (gemini-companion-step-several-problem edit)))
                ((gemini-companion-edit-deleted-modes edit)
                 (and (gemini-companion-text-attributes file)
                      "exists again; nothing to undo"))
@@ -69,7 +67,7 @@
                          (not (gemini-companion-edit-texts-in-file-p edit))))
                 "was new and has changed since; delete it by hand"))))
       (user-error "%s %s" (gemini-companion-edit-name edit) why))
-    (when-let* (((null (gemini-companion-edit-unmarked edit)))
+    (when-let* (((null (gemini-companion-changes-several-p edit)))
                 (problem (gemini-companion-step-problem
                           (gemini-companion-undo--whole edit))))
       (user-error "%s" problem))))
@@ -293,16 +291,20 @@ buffer visits are only written."
                                   (gemini-companion-edits))
          slots))
 
+(cl-defgeneric gemini-companion-undo-several-left (edit)
+  "Return those of the files of EDIT, several, that are not undone, a list.")
+
+(cl-defgeneric gemini-companion-undo-several-note (_edit)
+  "Return a clause for a question before an edit of several files is undone.
+It names what is deleted and not moved to the trash; by default, it is \"\"."
+  "")
+
 (defun gemini-companion-undo-note (edits)
   "Return a clause for a question before EDITS are undone, or \"\".
 It names the files that this deletes, and does not move to the trash, and those
 whose bytes before are not known."
   (concat
-   (mapconcat (lambda (edit)
-                (if-let* ((unmarked (gemini-companion-edit-unmarked edit)))
-                    (gemini-companion-unmarked-note unmarked)
-                  ""))
-              edits "")
+   (mapconcat #'gemini-companion-undo-several-note edits "")
    (gemini-companion-trash-note
     (cl-loop for edit in edits
              when (gemini-companion-edit-new-p edit)
@@ -345,7 +347,7 @@ are planned then.  For VISIT, see `gemini-companion-undo-edits'."
   (seq-mapcat
    (pcase-lambda (`(,_ ,last . ,before))
      (let* ((item (gemini-companion-undo--plan-edit last visit))
-            (later-p (or (gemini-companion-edit-unmarked last)
+            (later-p (or (gemini-companion-changes-several-p last)
                          (gemini-companion-names-of-copy
                           (gemini-companion-edit-file last)))))
        (setf (gemini-companion-decide-item-remote item) later-p)
@@ -358,7 +360,7 @@ are planned then.  For VISIT, see `gemini-companion-undo-edits'."
                                                   edit nil)))
                        before)))))
    (seq-group-by (lambda (edit)
-                   (if (gemini-companion-edit-unmarked edit)
+                   (if (gemini-companion-changes-several-p edit)
                        (gemini-companion-edit-id edit)
                      (gemini-companion-edit-true-name edit)))
                  edits)))
@@ -372,15 +374,14 @@ For VISIT, see `gemini-companion-undo-edits'."
       (gemini-companion-undo--check edit)
       (when visit
         (gemini-companion-undo--visit edit))
-      (if (gemini-companion-edit-unmarked edit)
+      (if (gemini-companion-changes-several-p edit)
           (gemini-companion-undo--item
            ;; The step says what became of its files.
            edit 'files nil #'ignore
            :name name
            :step (gemini-companion-step-make
-                  :kind 'unmarked :on t :edit edit
-                  :hunks (gemini-companion-unmarked-left
-                          (gemini-companion-edit-unmarked edit))))
+                  :kind 'several :on t :edit edit
+                  :hunks (gemini-companion-undo-several-left edit)))
         (pcase-let* ((`(,step . ,changes) (gemini-companion-undo--step edit))
                      (record (car (gemini-companion-changes-of edit)))
                      (text (gemini-companion-undo--text edit))
@@ -399,7 +400,7 @@ For VISIT, see `gemini-companion-undo-edits'."
 (defun gemini-companion-undo--visit (edit)
   "Visit the file of EDIT, unless that may ask for a password, or block Emacs."
   (let ((file (gemini-companion-edit-file edit)))
-    (unless (or (gemini-companion-edit-unmarked edit)
+    (unless (or (gemini-companion-changes-several-p edit)
                 (gemini-companion-edit-new-p edit)
                 (gemini-companion-edit-deleted-modes edit)
                 (find-file-name-handler file 'insert-file-contents)

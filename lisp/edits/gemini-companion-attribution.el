@@ -490,16 +490,6 @@ They are true names, the innermost first."
       (setq directory (file-name-directory (directory-file-name directory))))
     (nreverse names)))
 
-(defun gemini-companion-attribution-record-unmarked (session unmarked command)
-  "Record that COMMAND of SESSION has written the files of UNMARKED."
-  (let ((edit (gemini-companion-edit-make
-               :id (gensym) :session session :command command
-               :file (gemini-companion-unmarked-root unmarked) :unmarked unmarked
-               :content (gemini-companion-content-make :bytes 'unknown)
-               :decision 'unreviewed :reported t :file-state 'written)))
-    (gemini-companion-edit-add edit)
-    (gemini-companion-edit-notify-file edit 'written)))
-
 (defun gemini-companion-attribution--reported-p (file before after)
   "Return non-nil if the last edit of FILE was written, and made AFTER of BEFORE.
 BEFORE and AFTER are bytes; BEFORE is nil if the file is new.  A command may

@@ -30,7 +30,6 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
-(require 'gemini-companion-unmarked)
 (require 'gemini-companion-view)
 
 ;;;; Customization
@@ -121,8 +120,6 @@ is open.")
 nil for an edit of the CLI.")
   (deleted-modes nil :documentation "The modes of its file if it has deleted the
 file, or nil.")
-  (unmarked nil :documentation "A `gemini-companion-unmarked' if it is of several
-files, without marks, and FILE is their root; or nil.")
   (undone nil :documentation "Non-nil if the user has undone it, and its file has
 no record."))
 
@@ -354,14 +351,12 @@ the true name of the file that EDIT was for."
         file
       true-name)))
 
-(defun gemini-companion-edit-name (edit &optional plain)
+(cl-defgeneric gemini-companion-edit-name (edit &optional plain)
   "Return the name of the file of EDIT for the user.
 With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
-  (if-let* ((unmarked (gemini-companion-edit-unmarked edit)))
-      (gemini-companion-unmarked-label unmarked)
-    (gemini-companion-label-file (gemini-companion-edit-path edit)
-                                 (gemini-companion-edit-session edit)
-                                 plain)))
+  (gemini-companion-label-file (gemini-companion-edit-path edit)
+                               (gemini-companion-edit-session edit)
+                               plain))
 
 (defun gemini-companion-edit-title (edit)
   "Return the title of the CLI of EDIT, such as \"Gemini CLI\"."

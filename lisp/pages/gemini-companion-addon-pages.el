@@ -29,7 +29,7 @@
               (kept . "not kept")))
      ("u" gemini-companion-overview-undo "Undo (C-u: the whole edit)" (overview)
       :enable overview-written
-      :words ((cli . "undo") (turn . "undo") (file . "undo") (unmarked . "undo")
+      :words ((cli . "undo") (turn . "undo") (file . "undo") (several . "undo")
               (change . "undo") (kept . "undo")))
      ("K" gemini-companion-overview-keep-file "Keep this file (C-u: turn)" (overview)
       :enable overview-written :words ((change . "keep file")))
@@ -70,7 +70,7 @@
      ("M-n" gemini-companion-overview-next-sibling "Next of this kind" (overview)
       :stay t
       :words ((cli . "next CLI") (turn . "next turn") (file . "next file")
-              (unmarked . "next file")))
+              (several . "next file")))
      ("M-p" gemini-companion-overview-previous-sibling "Previous of this kind"
       (overview) :stay t)
      ("^" gemini-companion-overview-up "Row above" (overview) :stay t))

@@ -42,7 +42,6 @@
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
 (require 'gemini-companion-trash)
-(require 'gemini-companion-unmarked)
 (require 'gemini-companion-watch)
 
 ;;;; State
@@ -168,15 +167,14 @@ KEEPS-P is a predicate on its bytes."
                            (funcall keeps-p bytes)))
                     gemini-companion-invariants--written)))
 
-(defun gemini-companion-invariants--changes (unmarked files &rest _)
-  "Note that the server has the contents of FILES of UNMARKED, which it writes."
-  (setq gemini-companion-invariants--stored
-        (mapcar (lambda (file)
-                  (gemini-companion-text-true-name
-                   (gemini-companion-names-below
-                    (gemini-companion-unmarked-root unmarked)
-                    (gemini-companion-unmarked-file-name file))))
-                files)))
+(defun gemini-companion-invariants--changes (step &rest _)
+  "Note that the server has the contents of the files of STEP, if it has several."
+  (when (eq 'several (gemini-companion-step-kind step))
+    (setq gemini-companion-invariants--stored
+          (mapcar #'gemini-companion-text-true-name
+                  (gemini-companion-changes-names
+                   (gemini-companion-step-edit step)
+                   (gemini-companion-step-hunks step))))))
 
 (defun gemini-companion-invariants--deleted (file &rest _)
   "Note that FILE was moved to the trash, or that the user was told that it is not."
@@ -283,16 +281,14 @@ Call this when nothing is being written."
 (cl-defmethod gemini-companion-part-start ((_part (eql 'invariants)))
   "Check what takes back each step."
   (advice-add 'gemini-companion-step-do :filter-return #'gemini-companion-invariants--did)
-  (advice-add 'gemini-companion-unmarked-change :before
-              #'gemini-companion-invariants--changes)
+  (advice-add 'gemini-companion-step-do :before #'gemini-companion-invariants--changes)
   (advice-add 'gemini-companion-trash-delete :after
               #'gemini-companion-invariants--deleted))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'invariants)))
   "Check no longer."
   (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--did)
-  (advice-remove 'gemini-companion-unmarked-change
-                 #'gemini-companion-invariants--changes)
+  (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--changes)
   (advice-remove 'gemini-companion-trash-delete #'gemini-companion-invariants--deleted))
 
 (gemini-companion-part-loaded 'invariants)

@@ -192,11 +192,10 @@ RIGHT is at the right edge."
        (gemini-companion-overview-row-newer row)))
      ((memq status '(undone gone)) (gemini-companion-edit-word status))
      ((gemini-companion-overview-draw--never-written-p edit) "")
-     ((gemini-companion-overview-row-unmarked row)
-      (if-let* ((undone (gemini-companion-unmarked-undone
-                         (gemini-companion-overview-row-unmarked row))))
-          (format "%d undone" (length undone))
-        "not marked"))
+     ((gemini-companion-overview-row-several-p row)
+      (pcase (gemini-companion-changes-several-undone edit)
+        (`(0 . ,_) "not marked")
+        (`(,undone . ,_) (format "%d undone" undone))))
      ((not exists) "")
      ((not (gemini-companion-edit-known-p edit)) "not recorded")
      ((gemini-companion-overview-row-empty-p row) "empty")
@@ -278,7 +277,7 @@ They are there with and without the changes."
   "Return the numbers of lines of ROW, a file; \"?\" if they are unknown.
 Return nil if only a newer turn counts them, or if the lines are not marked."
   (unless (or (gemini-companion-overview-draw--elsewhere-p row)
-              (gemini-companion-overview-row-unmarked row))
+              (gemini-companion-overview-row-several-p row))
     (or (gemini-companion-overview-draw--lines (list row)) "?")))
 
 (defun gemini-companion-overview-draw--elsewhere-p (row)
@@ -412,7 +411,7 @@ Large numbers of lines leave less room after STATE."
 (defun gemini-companion-overview-draw--name (row)
   "Return the name of the file of ROW, and a list of warnings about it."
   (if-let* ((edit (gemini-companion-overview-row-edit row))
-            ((gemini-companion-edit-unmarked edit)))
+            ((gemini-companion-changes-several-p edit)))
       (list (propertize (gemini-companion-edit-name edit) 'face 'bold))
     (gemini-companion-overview-draw--name-of-file row)))
 
@@ -550,13 +549,13 @@ omitted."
          (written (seq-filter (lambda (file)
                                 (and (not (gemini-companion-overview-draw--elsewhere-p
                                            file))
-                                     (not (gemini-companion-overview-row-unmarked file))
+                                     (not (gemini-companion-overview-row-several-p file))
                                      (or (gemini-companion-overview-row-record file)
                                          (gemini-companion-changes-there-p
                                           (gemini-companion-overview-row-edit file)))))
                               files))
          (count (length (delete-dups
-                         (seq-mapcat #'gemini-companion-overview-draw--files edits)))))
+                         (seq-mapcat #'gemini-companion-changes-names edits)))))
     (gemini-companion-overview-draw--line
      width
      (concat before (gemini-companion-overview-draw--shadow
@@ -573,16 +572,6 @@ omitted."
                               (<= gemini-companion-overview-draw-wide width)
                               (format-seconds "%hh %mm %z%ss" (- ended began)))))
      :right (gemini-companion-overview-draw--turn-right row files width))))
-
-(defun gemini-companion-overview-draw--files (edit)
-  "Return the true names of the files of EDIT, a list."
-  (if-let* ((unmarked (gemini-companion-edit-unmarked edit)))
-      (mapcar (lambda (file)
-                (gemini-companion-names-below
-                 (gemini-companion-unmarked-root unmarked)
-                 (gemini-companion-unmarked-file-name file)))
-              (gemini-companion-unmarked-files unmarked))
-    (list (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-overview-draw--turn-right (row files width)
   "Return the text at the right edge of ROW, a turn with FILES, for WIDTH columns."
@@ -849,8 +838,8 @@ UNFOLDED are the folds whose lines are shown."
      (format "    %s\n" (gemini-companion-overview-row-problem row)))
     ((guard (gemini-companion-overview-draw--recorded-p row))
      (gemini-companion-overview-draw--diff row unfolded))
-    ((guard (gemini-companion-overview-row-unmarked row))
-     (gemini-companion-unmarked-text (gemini-companion-overview-row-unmarked row)))
+    ((guard (gemini-companion-overview-row-several-p row))
+     (gemini-companion-changes-several-text (gemini-companion-overview-row-edit row)))
     (_ (gemini-companion-overview-draw--diff-of-edit row unfolded))))
 
 (defun gemini-companion-overview-draw--recorded-p (row)

@@ -332,9 +332,9 @@ A file that was deleted, or is not in UTF-8, has no record."
          (eq 'unreviewed (gemini-companion-edit-decision edit))
          (eq 'written (gemini-companion-changes-outcome edit)))))
 
-(defun gemini-companion-overview-row-unmarked (row)
-  "Return the `gemini-companion-unmarked' of ROW, a file, or nil."
-  (gemini-companion-edit-unmarked (gemini-companion-overview-row-edit row)))
+(defun gemini-companion-overview-row-several-p (row)
+  "Return non-nil if the edit of ROW, a file, is of several files."
+  (gemini-companion-changes-several-p (gemini-companion-overview-row-edit row)))
 
 (defun gemini-companion-overview-row--reviewed (session turn files)
   "Return the row of FILES, rows of TURN of SESSION with nothing left."
@@ -352,7 +352,7 @@ Edits that were not written, or are of several files, have a row each."
       (let* ((record (gemini-companion-changes-with-edit edit))
              (written (gemini-companion-overview-row--written-p edit record))
              (name (and written
-                        (null (gemini-companion-edit-unmarked edit))
+                        (null (gemini-companion-changes-several-p edit))
                         (if record
                             (gemini-companion-changes-file-name record)
                           (gemini-companion-edit-true-name edit))))

@@ -261,8 +261,8 @@ it is a menu of these."
 
 (defun gemini-companion-overview--what ()
   "Return what is at point: a kind of row, or `change', `kept' or `undone'.
-For a request with several edits, return `proposals', and for files without
-marks, `unmarked'."
+For a request with several edits, return `proposals', and for several files of
+one edit, `several'."
   (pcase (gemini-companion-overview-page-mark)
     (`(left . ,_) 'change)
     (`(decided . ,_)
@@ -273,9 +273,8 @@ marks, `unmarked'."
                      (gemini-companion-overview-row-proposes-p row))
                 'proposals)
                ((and (eq kind 'file)
-                     (gemini-companion-edit-unmarked
-                      (gemini-companion-overview-row-edit row)))
-                'unmarked)
+                     (gemini-companion-overview-row-several-p row))
+                'several)
                (t kind))))))
 
 (defun gemini-companion-overview--header ()
@@ -729,7 +728,7 @@ For ARGUMENTS, see `gemini-companion-undo-edits'."
               (concat name " was new; delete it"
                       (gemini-companion-undo-note (list edit))))
              (t (concat "Undo "
-                        (if (gemini-companion-edit-unmarked edit) "" "the edit of ")
+                        (if (gemini-companion-changes-several-p edit) "" "the edit of ")
                         name
                         (if (gemini-companion-revert-unsaved
                              (gemini-companion-edit-file edit))
@@ -1070,8 +1069,8 @@ to its first proposal; or to the file, in another window, at the line at point."
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ('proposal (gemini-companion-review-enter))
       ('cli (gemini-companion-overview--show-terminal row))
-      ((and 'file (guard (gemini-companion-overview-row-unmarked row)))
-       (gemini-companion-unmarked-show (gemini-companion-overview-row-unmarked row)))
+      ((and 'file (guard (gemini-companion-overview-row-several-p row)))
+       (gemini-companion-changes-several-show (gemini-companion-overview-row-edit row)))
       ((or 'turn 'reviewed)
        (if-let* ((file (seq-find #'gemini-companion-overview-row-left
                                  (gemini-companion-overview-row-files row))))
@@ -1280,7 +1279,7 @@ This is a function of `context-menu-functions'."
           `(("Keep" . gemini-companion-overview-keep)
             ("Undo" . gemini-companion-overview-undo)
             ("Comment" . gemini-companion-comment)))
-         ('unmarked '(("Undo" . gemini-companion-overview-undo)))
+         ('several '(("Undo" . gemini-companion-overview-undo)))
          ('undone '(("Comment" . gemini-companion-comment)))))))
   menu)
 

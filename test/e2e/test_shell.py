@@ -472,7 +472,7 @@ def test_turn_of_commands_only_is_undone_by_keys(world: World) -> None:
     emacs.holds(
         """(equal '("2 files, 1 link, mode of 1 file" "30 files")
               (mapcar #'gemini-companion-edit-name
-                      (seq-filter #'gemini-companion-edit-unmarked
+                      (seq-filter #'gemini-companion-unmarked-p
                                   (gemini-companion-edits))))"""
     )
     # Two new files, two deleted ones, three changes; one is not in UTF-8.
@@ -697,7 +697,7 @@ def test_what_no_snapshot_has_looked_at_stays(world: World) -> None:
     )
     (world.project / "go").touch()
     cli.wait_for("unseen done")
-    emacs.holds("(seq-find #'gemini-companion-edit-unmarked (gemini-companion-edits))")
+    emacs.holds("(seq-find #'gemini-companion-unmarked-p (gemini-companion-edits))")
     emacs.command("gemini-companion-turn-page")
     emacs.wait_for("moved here")
     undo_turn(emacs, "Undid")

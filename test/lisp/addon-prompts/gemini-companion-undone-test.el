@@ -128,10 +128,11 @@ the next change."
     (should-not (string-search "undone reported" (buffer-string)))))
 
 (ert-deftest gemini-companion-undone-reports-the-files-of-a-command ()
+  (gemini-companion-test-needs-add-on 'tools)
   (skip-unless (executable-find "git"))
   (gemini-companion-undone-test-with '(("a" "1\n") ("b" "2\n"))
-    (gemini-companion-attribution-record-unmarked
-     session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
+    (gemini-companion-overview-test-unmarked
+     session "black ." '("a" "b") "new\n")
     (gemini-companion-overview-test-with-store
       (gemini-companion-decision-with "undo of 2 files"
         (gemini-companion-test-undo-edit (car (gemini-companion-edits))))

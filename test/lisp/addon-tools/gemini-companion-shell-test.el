@@ -284,7 +284,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
         (gemini-companion-shell-test-wrote
          session (list (gemini-companion-shell-test-change "a" before after)))
         (let ((edit (car (gemini-companion-edits))))
-          (should (eq marked (null (gemini-companion-edit-unmarked edit)))))))))
+          (should (eq marked (null (gemini-companion-unmarked-p edit)))))))))
 
 (ert-deftest gemini-companion-shell-files-that-are-no-texts-are-one-edit ()
   (gemini-companion-test-with-edits '(("a" "1\n") ("b" "\0") ("c" "") ("d" ""))
@@ -309,7 +309,7 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
     (should (equal '(("1 file moved here, 3 files not looked at before, 1 removed, \
 not kept, 1 new repository" . "make"))
                    (gemini-companion-shell-test-edits)))
-    (let ((unmarked (gemini-companion-edit-unmarked (car (gemini-companion-edits)))))
+    (let ((unmarked (car (gemini-companion-edits))))
       (should (equal "    moved    b.txt
     unknown  x
     unknown  y
@@ -317,8 +317,8 @@ not kept, 1 new repository" . "make"))
     removed  .env
     not looked at app/
 "
-                     (gemini-companion-unmarked-text unmarked))))
-    (let ((unmarked (gemini-companion-edit-unmarked (car (gemini-companion-edits)))))
+                     (gemini-companion-changes-several-text unmarked))))
+    (let ((unmarked (car (gemini-companion-edits))))
       (gemini-companion-unmarked-test-with-server ".store"
         (should (equal '(0 ("1 file that was moved here stays"
                             "3 files not looked at before stay"
@@ -354,7 +354,7 @@ not kept, 1 new repository" . "make"))
                                    (string-remove-prefix
                                     default-directory
                                     (gemini-companion-edit-true-name edit)))
-                                 (seq-remove #'gemini-companion-edit-unmarked
+                                 (seq-remove #'gemini-companion-unmarked-p
                                              (gemini-companion-edits)))
                          #'string<)))
     (should (equal (list (concat default-directory "~/"))

@@ -6,7 +6,8 @@
 
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-overview)
-(require 'gemini-companion-unmarked-test-helper)
+(when (gemini-companion-part-load 'unmarked)
+  (require 'gemini-companion-unmarked-test-helper))
 
 (defmacro gemini-companion-overview-test-with (files &rest body)
   "Run BODY in a directory with FILES, where the overview can be shown.
@@ -162,8 +163,8 @@ All turns but the last one have ended."
       (should (eql 0 (apply #'call-process "git" nil t nil arguments)))
       (string-trim (buffer-string)))))
 
-(defun gemini-companion-overview-test-unmarked (names text)
-  "Write TEXT to the files NAMES; return them as a `gemini-companion-unmarked'."
+(defun gemini-companion-overview-test-unmarked (session command names text)
+  "Write TEXT to the files NAMES, and record that COMMAND of SESSION has done so."
   (let* ((environ (list (concat "GIT_DIR=" (expand-file-name ".store"))
                         (concat "GIT_WORK_TREE=" (expand-file-name ""))))
          (git (apply-partially #'gemini-companion-overview-test-git environ))
@@ -176,13 +177,14 @@ All turns but the last one have ended."
           (old (mapcar hash names)))
       (dolist (name names)
         (gemini-companion-text-write name text))
-      (gemini-companion-unmarked-make
-       (directory-file-name (file-truename default-directory))
-       (cl-mapcar (lambda (name before)
-                    (gemini-companion-unmarked-file name before (funcall hash name)
-                                                    #o100644 #o100644))
-                  names old)
-       (list tree (funcall snapshot)) environ))))
+      (gemini-companion-unmarked-record
+       (gemini-companion-unmarked-make
+        (directory-file-name (file-truename default-directory))
+        (cl-mapcar (lambda (name before)
+                     (gemini-companion-unmarked-entry name before (funcall hash name)
+                                                      #o100644 #o100644))
+                   names old)
+        (list tree (funcall snapshot)) environ nil nil nil session command)))))
 
 (defmacro gemini-companion-overview-test-with-store (&rest body)
   "Evaluate BODY while a server has the store of `...-test-unmarked' here.

@@ -447,12 +447,13 @@ since when a CLI waits: the name is longer."
                                               :modes modes)))
 
 (ert-deftest gemini-companion-overview-files-without-marks-are-one-row ()
+  (gemini-companion-test-needs-add-on 'tools)
   (skip-unless (executable-find "git"))
   (gemini-companion-overview-test-with '(("a" "1\n") ("b" "2\n") ("c" "3\n"))
     (gemini-companion-overview-test-turns session
       ("First" ("c" "drei\n")))
-    (gemini-companion-attribution-record-unmarked
-     session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
+    (gemini-companion-overview-test-unmarked
+     session "black ." '("a" "b") "new\n")
     (gemini-companion-turn-page)
     ;; Their lines are not counted, the files are.
     (gemini-companion-overview-test-go-to "First .*3 files  \\+1 .1 ")
@@ -479,10 +480,11 @@ since when a CLI waits: the name is longer."
 
 ;; The row was "undone", and a second undo said so.
 (ert-deftest gemini-companion-overview-undoes-the-rest-of-a-command-later ()
+  (gemini-companion-test-needs-add-on 'tools)
   (skip-unless (executable-find "git"))
   (gemini-companion-overview-test-with '(("a" "1\n") ("b" "2\n"))
-    (gemini-companion-attribution-record-unmarked
-     session (gemini-companion-overview-test-unmarked '("a" "b") "new\n") "black .")
+    (gemini-companion-overview-test-unmarked
+     session "black ." '("a" "b") "new\n")
     (gemini-companion-overview-test-with-store
       (with-current-buffer (find-file-noselect "b")
         (insert "unsaved"))

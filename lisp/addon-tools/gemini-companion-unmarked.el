@@ -17,25 +17,38 @@
 (require 'cl-lib)
 (require 'diff-mode)
 (require 'seq)
+(require 'gemini-companion-attribution)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-content)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-git)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-slices)
+(require 'gemini-companion-step)
 (require 'gemini-companion-text)
 (require 'gemini-companion-trash)
+(require 'gemini-companion-undo)
 (require 'gemini-companion-watch)
 
 (declare-function json-encode "json")
 
 (cl-defstruct (gemini-companion-unmarked
                (:noinline t)
+               (:include gemini-companion-edit
+                         (id (gensym)) (decision 'unreviewed) (reported t)
+                         (file-state 'written)
+                         (content (gemini-companion-content-make :bytes 'unknown)))
                (:constructor gemini-companion-unmarked-make
-                             (root files &optional snapshots environ left-out
-                                   others made))
+                             (file files &optional snapshots environ left-out
+                                   others made session command
+                                   &aux (true-name
+                                         (gemini-companion-text-true-name file))))
                (:copier nil))
-  "Files that one call of a tool has written below ROOT, a directory.
-FILES are a list of `gemini-companion-unmarked-file's.  SNAPSHOTS is a list of
+  "An edit of several files, which one call of a tool has written below FILE.
+FILES are a list of `gemini-companion-unmarked-entry's.  SNAPSHOTS is a list of
 the names of two trees of git, before and after the call, which git finds with
 ENVIRON, a list of strings as in `process-environment'.  LEFT-OUT are names of
 files that were written, but not stored, as they are too large.  OTHERS are
@@ -44,15 +57,15 @@ are: an alist of `moved' ones, new names whose contents may be older than the
 call, `unknown' ones, at which no snapshot has looked before, `gone' ones, and
 `repositories', directories that have become one.
 Each value is a list of their number and the first names.  MADE are names of
-directories that are new.  UNDONE are those of FILES that the user has undone,
-and BUSY is non-nil while that is going on."
-  root files snapshots environ left-out others made
-  (undone nil)
+directories that are new.  TAKEN-BACK are those of FILES that the user has
+undone, and BUSY is non-nil while that is going on."
+  files snapshots environ left-out others made
+  (taken-back nil)
   (busy nil))
 
-(cl-defstruct (gemini-companion-unmarked-file
+(cl-defstruct (gemini-companion-unmarked-entry
                (:noinline t)
-               (:constructor gemini-companion-unmarked-file
+               (:constructor gemini-companion-unmarked-entry
                              (name before after old-modes new-modes))
                (:copier nil))
   "A file with a NAME relative to the root.
@@ -67,9 +80,32 @@ has, such as #o100644, or 0 without a file."
 (defconst gemini-companion-unmarked--most-named 20
   "Maximum number of files whose names are displayed.")
 
+;;;; Recording
+
+(defun gemini-companion-unmarked-record (unmarked)
+  "Record that the command of UNMARKED has written its files."
+  (gemini-companion-edit-add unmarked)
+  (gemini-companion-edit-notify-file unmarked 'written))
+
 ;;;; Display
 
-(defun gemini-companion-unmarked-label (unmarked)
+(cl-defmethod gemini-companion-changes-several-p ((_unmarked gemini-companion-unmarked))
+  "Return t, as an edit of this kind is of several files."
+  t)
+
+(cl-defmethod gemini-companion-changes-names
+  ((unmarked gemini-companion-unmarked) &optional files)
+  "Return the names of FILES of UNMARKED, by default all."
+  (mapcar (apply-partially #'gemini-companion-unmarked--path unmarked)
+          (or files (gemini-companion-unmarked-files unmarked))))
+
+(cl-defmethod gemini-companion-changes-several-undone ((unmarked gemini-companion-unmarked))
+  "Return how many files of UNMARKED are undone, and how many there are, a cons."
+  (cons (length (gemini-companion-unmarked-taken-back unmarked))
+        (length (gemini-companion-unmarked-files unmarked))))
+
+(cl-defmethod gemini-companion-edit-name
+  ((unmarked gemini-companion-unmarked) &optional _plain)
   "Return the number of files of UNMARKED and their kind, a phrase."
   (let ((counts nil))
     (dolist (file (gemini-companion-unmarked-files unmarked))
@@ -97,18 +133,18 @@ has, such as #o100644, or 0 without a file."
 
 (defun gemini-companion-unmarked--kind (file)
   "Return the kind of FILE: `mode', `link' or `content'."
-  (pcase-let (((cl-struct gemini-companion-unmarked-file
+  (pcase-let (((cl-struct gemini-companion-unmarked-entry
                           before after old-modes new-modes)
                file))
     (cond ((equal before after) 'mode)
           ((memq gemini-companion-unmarked--link (list old-modes new-modes)) 'link)
           (t 'content))))
 
-(defun gemini-companion-unmarked-text (unmarked)
+(cl-defmethod gemini-companion-changes-several-text ((unmarked gemini-companion-unmarked))
   "Return the names of the files of UNMARKED, one in a line, as git lists them."
   (let* ((lines (append
                  (mapcar (lambda (file)
-                           (pcase-let (((cl-struct gemini-companion-unmarked-file
+                           (pcase-let (((cl-struct gemini-companion-unmarked-entry
                                                    name before after)
                                         file))
                              (concat (cond ((equal before "") "new      ")
@@ -142,17 +178,17 @@ has, such as #o100644, or 0 without a file."
             (when (< (length names) count)
               (list (format "...and %d more of these" (- count (length names))))))))
 
-(defun gemini-companion-unmarked-show (unmarked)
+(cl-defmethod gemini-companion-changes-several-show ((unmarked gemini-companion-unmarked))
   "Display the difference that UNMARKED has made, in another window."
-  (let* ((root (gemini-companion-unmarked-root unmarked))
+  (let* ((root (gemini-companion-edit-file unmarked))
          (text (gemini-companion-unmarked--git
                 unmarked
                 `("diff-tree" "-p" "-r" "--no-renames" "--no-ext-diff" "--no-textconv"
                   ,@(gemini-companion-unmarked-snapshots unmarked) "--"
-                  ,@(mapcar #'gemini-companion-unmarked-file-name
+                  ,@(mapcar #'gemini-companion-unmarked-entry-name
                             (gemini-companion-unmarked-files unmarked)))))
          (buffer (get-buffer-create (format "*gemini diff: %s*"
-                                            (gemini-companion-unmarked-label unmarked)))))
+                                            (gemini-companion-edit-name unmarked)))))
     (with-current-buffer buffer
       (let ((inhibit-read-only t))
         (erase-buffer)
@@ -174,17 +210,17 @@ Signal a `user-error' if the store was deleted."
           (coding-system-for-read 'no-conversion)
           (coding-system-for-write 'utf-8-unix)
           (default-directory (file-name-as-directory
-                              (gemini-companion-unmarked-root unmarked))))
+                              (gemini-companion-edit-file unmarked))))
       (unless (eql 0 (apply #'call-process "git" nil '(t nil) nil arguments))
         (user-error "The snapshots of this command were deleted"))
       (buffer-string))))
 
 ;;;; Undoing
 
-(defun gemini-companion-unmarked-left (unmarked)
+(cl-defmethod gemini-companion-undo-several-left ((unmarked gemini-companion-unmarked))
   "Return those of the files of UNMARKED that are not undone."
   (gemini-companion-unmarked--without (gemini-companion-unmarked-files unmarked)
-                                      (gemini-companion-unmarked-undone unmarked)))
+                                      (gemini-companion-unmarked-taken-back unmarked)))
 
 (defun gemini-companion-unmarked--without (files others)
   "Return those of FILES that are not in OTHERS; both may be thousands."
@@ -193,20 +229,56 @@ Signal a `user-error' if the store was deleted."
       (puthash file t table))
     (seq-remove (lambda (file) (gethash file table)) files)))
 
-(defun gemini-companion-unmarked-problem (unmarked)
+(cl-defmethod gemini-companion-step-several-problem ((unmarked gemini-companion-unmarked))
   "Return why the files of UNMARKED cannot be changed now, a verb phrase, or nil."
   (let ((server (plist-get (gemini-companion-server-info) :pid)))
     (cond ((null server) "cannot be undone or restored: their snapshots were deleted")
           ((equal server (gemini-companion-unmarked-busy unmarked))
            "are being written; wait for that"))))
 
-(defun gemini-companion-unmarked-note (unmarked)
+(cl-defmethod gemini-companion-undo-several-note ((unmarked gemini-companion-unmarked))
   "Return a clause for a question before UNMARKED is undone, or \"\".
 It names what is deleted and not moved to the trash."
   (gemini-companion-trash-note
    (mapcar #'car (gemini-companion-unmarked--items
                   unmarked (gemini-companion-unmarked--going
-                            (gemini-companion-unmarked-left unmarked) t)))))
+                            (gemini-companion-undo-several-left unmarked) t)))))
+
+(cl-defmethod gemini-companion-step-several
+  ((unmarked gemini-companion-unmarked) step done)
+  "Start STEP, which undoes UNMARKED, or restores it.
+For DONE and the value, see `gemini-companion-step-do'."
+  (let ((on (gemini-companion-step-on step))
+        (back (gemini-companion-step-back step))
+        (functions gemini-companion-step-decided-functions))
+    (gemini-companion-unmarked-change
+     unmarked (gemini-companion-step-hunks step) on
+     (pcase-lambda (`(,changed . ,problems))
+       (let ((gemini-companion-step-decided-functions functions)
+             (text (string-join (if (nthcdr 3 problems)
+                                    (append (seq-take problems 3)
+                                            (list (format "and %d more"
+                                                          (- (length problems) 3))))
+                                  problems)
+                                "; ")))
+         (setf (gemini-companion-step-hunks back) changed)
+         (gemini-companion-attribution-set-undone
+          unmarked (null (gemini-companion-undo-several-left unmarked)))
+         (gemini-companion-idle-announce
+          (concat (gemini-companion-unmarked--done on (length changed))
+                  (and problems (concat (if changed "; " ": ") text))))
+         (if changed
+             (funcall done nil back)
+           (funcall done (format "%s: %s" (gemini-companion-edit-name unmarked) text)
+                    nil)))))
+    back))
+
+(defun gemini-companion-unmarked--done (on count)
+  "Return a text that COUNT files were undone if ON is non-nil, or restored."
+  (if (= 0 count)
+      (if on "Nothing undone" "Nothing restored")
+    (format (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
+            count)))
 
 (defun gemini-companion-unmarked-change (unmarked files undone done)
   "Give FILES of UNMARKED the contents before the call if UNDONE is non-nil.
@@ -214,8 +286,8 @@ Otherwise give them those after it.  A file that has other contents now, or
 unsaved text in its buffer, is not changed.  DONE is called, later, with a cons
 of a list of the changed files, and one of problems, texts.  Signal a
 `user-error' if nothing can be changed."
-  (when-let* ((problem (gemini-companion-unmarked-problem unmarked)))
-    (user-error "%s %s" (gemini-companion-unmarked-label unmarked) problem))
+  (when-let* ((problem (gemini-companion-step-several-problem unmarked)))
+    (user-error "%s %s" (gemini-companion-edit-name unmarked) problem))
   (setf (gemini-companion-unmarked-busy unmarked)
         (plist-get (gemini-companion-server-info) :pid))
   (pcase-let* ((`(,saved . ,problems) (gemini-companion-unmarked--saved unmarked files))
@@ -276,27 +348,27 @@ of a list of the changed files, and one of problems, texts.  Signal a
 (defun gemini-companion-unmarked--end (unmarked changed undone)
   "Record that CHANGED, files of UNMARKED, are UNDONE, or restored."
   (setf (gemini-companion-unmarked-busy unmarked) nil
-        (gemini-companion-unmarked-undone unmarked)
+        (gemini-companion-unmarked-taken-back unmarked)
         (let ((others (gemini-companion-unmarked--without
-                       (gemini-companion-unmarked-undone unmarked) changed)))
+                       (gemini-companion-unmarked-taken-back unmarked) changed)))
           (if undone (append others changed) others))))
 
 (defun gemini-companion-unmarked--path (unmarked file)
   "Return the absolute name of FILE of UNMARKED."
-  (gemini-companion-names-below (gemini-companion-unmarked-root unmarked)
-                                (gemini-companion-unmarked-file-name file)))
+  (gemini-companion-names-below (gemini-companion-edit-file unmarked)
+                                (gemini-companion-unmarked-entry-name file)))
 
 (defun gemini-companion-unmarked--going (files undone)
   "Return those of FILES that do not exist once they are UNDONE, or restored."
   (seq-filter (lambda (file)
                 (equal "" (if undone
-                              (gemini-companion-unmarked-file-before file)
-                            (gemini-companion-unmarked-file-after file))))
+                              (gemini-companion-unmarked-entry-before file)
+                            (gemini-companion-unmarked-entry-after file))))
               files))
 
 (defun gemini-companion-unmarked--sentence (file phrase)
   "Return a sentence with the name of FILE and PHRASE."
-  (concat (gemini-companion-names-shown (gemini-companion-unmarked-file-name file))
+  (concat (gemini-companion-names-shown (gemini-companion-unmarked-entry-name file))
           " " phrase))
 
 (defun gemini-companion-unmarked--saved (unmarked files &optional phrase)
@@ -324,11 +396,11 @@ For UNDONE, see `gemini-companion-unmarked-change'.  GONE are files that were
 deleted just now, or will be.  DONE is called with a cons of those of FILES that
 the server has changed, or can change, and problems."
   (let* ((fail (lambda (why) (funcall done (list nil why))))
-         (facts (list :root (gemini-companion-unmarked-root unmarked)
+         (facts (list :root (gemini-companion-edit-file unmarked)
                       :modes (default-file-modes)
                       :backups (expand-file-name gemini-companion-text-backups)
                       :checks compare
-                      :gone (mapcar #'gemini-companion-unmarked-file-name gone)
+                      :gone (mapcar #'gemini-companion-unmarked-entry-name gone)
                       :tree (nth (if undone 0 1)
                                  (gemini-companion-unmarked-snapshots unmarked))))
          (end (lambda (answer)
@@ -351,7 +423,7 @@ the server has changed, or can change, and problems."
   (require 'json)
   (json-encode
    (vconcat
-    (mapcar (pcase-lambda ((cl-struct gemini-companion-unmarked-file
+    (mapcar (pcase-lambda ((cl-struct gemini-companion-unmarked-entry
                                       name before after old-modes new-modes))
               (if undone
                   (vector name after new-modes before old-modes)
@@ -387,7 +459,7 @@ For UNDONE, GONE and DONE, see `gemini-companion-unmarked--ask'."
   (gemini-companion-trash-items
    (mapcar (apply-partially #'gemini-companion-unmarked--path unmarked) files)
    (mapcar (apply-partially #'gemini-companion-names-below
-                            (gemini-companion-unmarked-root unmarked))
+                            (gemini-companion-edit-file unmarked))
            (gemini-companion-unmarked-made unmarked))))
 
 (defun gemini-companion-unmarked--delete (unmarked files undone done)

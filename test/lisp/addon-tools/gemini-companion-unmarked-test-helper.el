@@ -70,14 +70,17 @@ It answers later, as a server does."
 (defun gemini-companion-unmarked-test-change (unmarked undone &optional files)
   "Change FILES of UNMARKED, by default all, so that they are UNDONE, or restored.
 Return a list of the number of changed files, and of problems."
-  (let ((answer nil))
+  (let ((answer nil)
+        (files (or files
+                   (if undone
+                       (gemini-companion-undo-several-left unmarked)
+                     (gemini-companion-unmarked-taken-back unmarked)))))
+    ;; As before a step, which this is not.
+    (when (fboundp 'gemini-companion-invariants--changes)
+      (gemini-companion-invariants--changes
+       (gemini-companion-step-make :kind 'several :edit unmarked :hunks files)))
     (gemini-companion-unmarked-change
-     unmarked
-     (or files
-         (if undone
-             (gemini-companion-unmarked-left unmarked)
-           (gemini-companion-unmarked-undone unmarked)))
-     undone
+     unmarked files undone
      (pcase-lambda (`(,changed . ,problems))
        (setq answer (list (length changed) problems))))
     (gemini-companion-test-eventually answer)

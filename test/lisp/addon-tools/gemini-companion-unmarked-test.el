@@ -35,7 +35,7 @@
                           (split-string (substring line 1) "[ \t]")))
                (cl-flet ((blob (name)
                            (if (string-match-p "\\`0+\\'" name) "" name)))
-                 (gemini-companion-unmarked-file
+                 (gemini-companion-unmarked-entry
                   name (blob old) (blob new)
                   (string-to-number old-modes 8) (string-to-number new-modes 8)))))
            (split-string (gemini-companion-unmarked-test-git
@@ -146,7 +146,7 @@
 (ert-deftest gemini-companion-unmarked-problems-have-escaped-names ()
   (gemini-companion-test-with-directory nil
     (let* ((name "a\n\e[31mb\u202E")
-           (file (gemini-companion-unmarked-file name "x" "y" #o100644 #o100644))
+           (file (gemini-companion-unmarked-entry name "x" "y" #o100644 #o100644))
            (unmarked (gemini-companion-unmarked-make
                       directory (list file) nil nil '("c\nd"))))
       (gemini-companion-test-write (concat directory name) "mine")
@@ -173,7 +173,7 @@
 (ert-deftest gemini-companion-unmarked-shows-the-difference ()
   (gemini-companion-unmarked-test-with
     (save-window-excursion
-      (gemini-companion-unmarked-show unmarked)
+      (gemini-companion-changes-several-show unmarked)
       (unwind-protect
           (progn
             (should (eq 'diff-mode major-mode))
@@ -185,10 +185,10 @@
 
 (ert-deftest gemini-companion-unmarked-names-at-most-twenty-files ()
   (cl-flet ((text (count)
-              (gemini-companion-unmarked-text
+              (gemini-companion-changes-several-text
                (gemini-companion-unmarked-make
                 "/" (mapcar (lambda (i)
-                              (gemini-companion-unmarked-file
+                              (gemini-companion-unmarked-entry
                                (format "a%d" i) "1" "2" #o100644 #o100644))
                             (number-sequence 1 count))))))
     (should (string-suffix-p "    changed  a20\n" (text 20)))
@@ -201,11 +201,11 @@
       (delete-directory ".store" t)
       (should (string-search "were deleted"
                              (gemini-companion-test-refusal
-                               (gemini-companion-unmarked-show unmarked))))
+                               (gemini-companion-changes-several-show unmarked))))
       ;; Nothing is deleted.
       (should (equal '(0 ("the snapshots were deleted"))
                      (gemini-companion-unmarked-test-change unmarked t)))
-      (should-not (gemini-companion-unmarked-undone unmarked))
+      (should-not (gemini-companion-unmarked-taken-back unmarked))
       (should (equal after (gemini-companion-unmarked-test-files))))))
 
 (ert-deftest gemini-companion-unmarked-files-without-a-server-stay ()
@@ -224,27 +224,27 @@
         (insert "unsaved"))
       (should (equal (list (1- count) '("text has unsaved changes"))
                      (gemini-companion-unmarked-test-change unmarked t)))
-      (should (equal '("text") (mapcar #'gemini-companion-unmarked-file-name
-                                       (gemini-companion-unmarked-left unmarked))))
+      (should (equal '("text") (mapcar #'gemini-companion-unmarked-entry-name
+                                       (gemini-companion-undo-several-left unmarked))))
       (with-current-buffer text
         (set-buffer-modified-p nil)
         (kill-buffer))
       (should (equal '(1 nil) (gemini-companion-unmarked-test-change unmarked t)))
-      (should-not (gemini-companion-unmarked-left unmarked))
+      (should-not (gemini-companion-undo-several-left unmarked))
       (should (equal (car (gemini-companion-unmarked-snapshots unmarked))
                      (gemini-companion-unmarked-test-snapshot))))))
 
-(ert-deftest gemini-companion-unmarked-text-that-is-typed-meanwhile-stays ()
+(ert-deftest gemini-companion-changes-several-text-that-is-typed-meanwhile-stays ()
   (gemini-companion-unmarked-test-with
     (let ((count (length (gemini-companion-unmarked-files unmarked)))
           (text (find-file-noselect "tree/text"))
           (answer nil))
       (gemini-companion-unmarked-change
-       unmarked (gemini-companion-unmarked-left unmarked) t
+       unmarked (gemini-companion-undo-several-left unmarked) t
        (lambda (value) (setq answer value)))
       ;; The server has the question.
       (should (equal "are being written; wait for that"
-                     (gemini-companion-unmarked-problem unmarked)))
+                     (gemini-companion-step-several-problem unmarked)))
       (cl-letf* ((json (symbol-function 'gemini-companion-unmarked--json))
                  ((symbol-function 'gemini-companion-unmarked--json)
                   (lambda (&rest args)
@@ -262,7 +262,7 @@
                      (cdr answer)))
       (should (equal "1\n" (gemini-companion-text-bytes "tree/text"))))))
 
-(ert-deftest gemini-companion-unmarked-file-of-others-in-a-new-directory-stays ()
+(ert-deftest gemini-companion-unmarked-entry-of-others-in-a-new-directory-stays ()
   (gemini-companion-unmarked-test-with
     (gemini-companion-text-write "tree/new/mine" "mine")
     (should-not (cadr (gemini-companion-unmarked-test-change unmarked t)))
