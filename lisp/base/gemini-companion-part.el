@@ -28,8 +28,7 @@ An add-on uses the core, the add-on NEEDED, if any, and what that one uses.
 The files of an add-on that is not installed are missing.")
 
 (defvar gemini-companion-part--list
-  '(install session roots watch revert edit proposal auto arrival context review exit
-    slices)
+  '(install session roots watch revert edit proposal auto arrival context review exit)
   "The components of the core in starting order; they stop in reverse order.
 The file of a component has the methods that it needs of
 `gemini-companion-part-start', `-hooks', `-ready', `-lighter', `-findings' and

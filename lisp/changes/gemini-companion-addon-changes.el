@@ -68,12 +68,12 @@
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-changes)))
   "Return the components that record and display what CLIs have written."
   '((changes arrival always) (marks changes always) (walk cli) (decision walk)
-    (commit decision) (comment commit) (saved comment always)))
+    (commit decision) (comment commit) (saved comment always) (slices exit)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-changes)))
   "Return the files of the add-on."
-  '(addon-changes record changes step decide decision undo comment comment-opening
-                  marks walk patch commit history saved))
+  '(addon-changes record changes step decide decision undo trash git slices comment
+                  comment-opening marks walk unified-draw patch commit history saved))
 
 (provide 'gemini-companion-addon-changes)
 ;;; gemini-companion-addon-changes.el ends here

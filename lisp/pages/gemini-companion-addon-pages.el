@@ -102,7 +102,7 @@
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-pages)))
   "Return the files of the add-on."
-  '(addon-pages row overview-row overview-draw overview-page overview status notify
+  '(addon-pages page row overview-row overview-draw overview-page overview status notify
                 menu invariants))
 
 (provide 'gemini-companion-addon-pages)

@@ -19,7 +19,6 @@
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
-(require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-replace)
@@ -316,7 +315,7 @@ at point is outdated."
 (defun gemini-companion-review-check-hunk (edit hunk)
   "Signal a `user-error' if HUNK, which the overview displays, is not of EDIT."
   (unless (member hunk (gemini-companion-edit-hunks edit))
-    (gemini-companion-page-refresh)
+    (revert-buffer)
     (user-error "The proposal has changed; its diff was updated")))
 
 ;;;; Views

@@ -18,7 +18,6 @@
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-log)
-(require 'gemini-companion-page)
 (require 'gemini-companion-text)
 
 (defvar gemini-companion-unified-draw-most-lines 1000
@@ -621,7 +620,7 @@ By default, FOLD is the one at point."
           (if (member fold gemini-companion-unified-draw-unfolded)
               (remove fold gemini-companion-unified-draw-unfolded)
             (cons fold gemini-companion-unified-draw-unfolded)))
-    (gemini-companion-page-refresh)))
+    (revert-buffer)))
 
 (provide 'gemini-companion-unified-draw)
 ;;; gemini-companion-unified-draw.el ends here
