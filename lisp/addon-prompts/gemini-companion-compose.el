@@ -17,6 +17,7 @@
 (require 'dnd)
 (require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
+(require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-install)
@@ -324,7 +325,7 @@ This is a function of `font-lock-keywords'."
 (defun gemini-companion-compose--image-directory ()
   "Return the directory of images that were pasted into the CLI, or nil.
 For an image in another directory outside the project, the CLI refuses or asks."
-  (gemini-companion-client-image-directory
+  (gemini-companion-client-settings-images
    (gemini-companion-session-client (gemini-companion-compose--target))
    default-directory))
 

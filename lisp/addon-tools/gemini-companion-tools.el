@@ -832,7 +832,7 @@ For findings, see `gemini-companion-status-checks'."
              ("Link" . ,(lambda () (gemini-companion-tools--link (list client))))))
      ;; The local settings do not apply to another host.
      ((and (not (file-remote-p directory))
-           (gemini-companion-client-untrusted-p client directory))
+           (gemini-companion-client-settings-untrusted-p client directory))
       `(note ,(format "%s is linked, but: %s is not trusted, so questions \
 are not offered and edits are not reported"
                       title (gemini-companion-names-absolute directory))
@@ -876,7 +876,7 @@ one."
    client
    (cond ((not (gemini-companion-tools-linked-p client)) nil)
          ((and (not (file-remote-p directory))
-               (gemini-companion-client-untrusted-p client directory))
+               (gemini-companion-client-settings-untrusted-p client directory))
           'untrusted)
          (t t))))
 

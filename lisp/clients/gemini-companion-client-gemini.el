@@ -11,7 +11,6 @@
 ;;; Code:
 
 (require 'gemini-companion-client)
-(require 'gemini-companion-client-settings)
 
 ;;;; Program
 
@@ -56,12 +55,8 @@
    '((("ide" "enabled") t "IDE integration is off in Gemini CLI"
       "/ide enable")))
   (gemini-companion-client-trust-command "/permissions trust")
+  (gemini-companion-client-folder-trust 'on)
   (gemini-companion-client-ignore-files '(".geminiignore")))
-
-(cl-defmethod gemini-companion-client-untrusted-p
-  ((_client (eql 'gemini)) directory)
-  "Return non-nil if folder trust is on, and DIRECTORY is not trusted."
-  (gemini-companion-client-settings-untrusted-p "gemini" directory t))
 
 ;;;; Links
 
@@ -129,23 +124,14 @@ toolAnnotations = { readOnlyHint = true }"
 ;;;; Prompts
 
 (gemini-companion-client-values gemini
+  (gemini-companion-client-image-directory "tmp/%s/images/")
+  (gemini-companion-client-project-names '("projects.json" "projects"))
   (gemini-companion-client-searches-names-p t)
   (gemini-companion-client-escapes "[][ (){};|$`'#&<>!~,@]\\|\\.\\'")
   (gemini-companion-client-unreadable
    ;; Gemini CLI uses the name as a glob, which may match other files, and takes
    ;; a long name with a quote or an ellipsis for text of a log.
    "[\"\\*?]\\|\\.\\.\\.\\|\\[[^][/]*]\\|[@+!](\\|{[^/{}]*\\(?:,\\|\\.\\.\\)[^/]*}"))
-
-(cl-defmethod gemini-companion-client-image-directory
-  ((_client (eql 'gemini)) directory)
-  "Return the directory of images for DIRECTORY.
-Gemini CLI has a name for each directory in which it has run."
-  (let ((home (gemini-companion-client-home "gemini")))
-    (when-let* ((project (gemini-companion-client-settings-get
-                          (expand-file-name "projects.json" home)
-                          (list "projects" (directory-file-name
-                                            (file-truename directory))))))
-      (expand-file-name (format "tmp/%s/images/" project) home))))
 
 ;;;; Edits
 

@@ -11,7 +11,6 @@
 ;;; Code:
 
 (require 'gemini-companion-client)
-(require 'gemini-companion-client-settings)
 
 ;;;; Program
 
@@ -53,13 +52,9 @@
       ;; Only its mode "auto" uses this setting.
       ((nil "auto") ("permissions" "ask") "Edit" "Ask in mode auto"))))
   (gemini-companion-client-trust-command "/trust")
+  (gemini-companion-client-folder-trust 'off)
   (gemini-companion-client-ignore-files
    '(".qwenignore" ".agentignore" ".aiignore")))
-
-(cl-defmethod gemini-companion-client-untrusted-p
-  ((_client (eql 'qwen)) directory)
-  "Return non-nil if folder trust is on, and DIRECTORY is not trusted."
-  (gemini-companion-client-settings-untrusted-p "qwen" directory nil))
 
 ;;;; Links
 
@@ -116,15 +111,11 @@
 ;;;; Prompts
 
 (gemini-companion-client-values qwen
+  (gemini-companion-client-image-directory "tmp/clipboard/")
   (gemini-companion-client-input-option "--input-file")
   (gemini-companion-client-escapes "[][ (){};|*?$`'\"#&<>!~,]")
   (gemini-companion-client-unreadable "\\\\\\|\\.\\'")
   (gemini-companion-client-normal-footer "^ *-- NORMAL --"))
-
-(cl-defmethod gemini-companion-client-image-directory
-  ((_client (eql 'qwen)) _directory)
-  "Return the directory of images, the same for all projects."
-  (expand-file-name "tmp/clipboard/" (gemini-companion-client-home "qwen")))
 
 ;;;; Edits
 

@@ -142,10 +142,10 @@ KEYS are the names of that list, and LABEL of the button that adds ELEMENT.")
 (gemini-companion-client--define gemini-companion-client-trust-command (client)
   "Return the command of CLIENT that trusts its directory.")
 
-(gemini-companion-client--define gemini-companion-client-untrusted-p
-    (client directory)
-  "Return non-nil if CLIENT does not trust DIRECTORY, a local directory.
-CLIENT does not run hooks of extensions in an untrusted directory.")
+(gemini-companion-client--define gemini-companion-client-folder-trust (client)
+  "Return whether the folder trust of CLIENT is `on' or `off' without a setting.
+The value is nil for a CLI that has none.  CLIENT does not run hooks of
+extensions in a directory that it does not trust.")
 
 (gemini-companion-client--define gemini-companion-client-ignore-files (client)
   "Return the names of the ignore files that CLIENT reads, a list.
@@ -312,10 +312,15 @@ That row replaces the one of `gemini-companion-client-prompt-footer'.")
   "Return a regexp for a row below the prompt in the normal mode of Vi.
 CLIENT then ignores DEL, but \\`u' undoes what was typed.")
 
-(gemini-companion-client--define gemini-companion-client-image-directory
-    (client directory)
-  "Return the directory of images that were pasted into CLIENT in DIRECTORY.
-The value is an absolute name, or nil if it is not known.")
+(gemini-companion-client--define gemini-companion-client-image-directory (client)
+  "Return the directory of images that were pasted into CLIENT.
+The name is relative to the directory of CLIENT.  In it, %s is for the name of
+a project, see `gemini-companion-client-project-names'.")
+
+(gemini-companion-client--define gemini-companion-client-project-names (client)
+  "Return where CLIENT keeps names of projects, a list (FILE KEY).
+FILE is relative to the directory of CLIENT.  In its JSON object, KEY is an
+object with the name of each directory in which CLIENT has run.")
 
 ;;;; Edits
 

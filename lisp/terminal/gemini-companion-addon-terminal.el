@@ -31,7 +31,7 @@
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-terminal)))
   "Return the files of the add-on."
-  '(addon-terminal program-status state terminal extension input-file cli resume
+  '(addon-terminal client-settings program-status state terminal extension input-file cli resume
                    location))
 
 (provide 'gemini-companion-addon-terminal)

@@ -17,17 +17,5 @@
     (should (eq state (assoc-default title (gemini-companion-client-titles "gemini")
                                      #'string-match-p)))))
 
-(ert-deftest gemini-companion-client-gemini-names-the-directory-of-images ()
-  :tags '(pure)
-  (gemini-companion-test-with-directory nil
-    (with-environment-variables (("GEMINI_CLI_HOME" directory))
-      (should-not (gemini-companion-client-image-directory "gemini" directory))
-      (gemini-companion-test-write
-       ".gemini/projects.json"
-       (format "{\"projects\": {\"%s\": \"shop\"}}"
-               (directory-file-name (file-truename directory))))
-      (should (equal (expand-file-name ".gemini/tmp/shop/images/")
-                     (gemini-companion-client-image-directory "gemini" directory))))))
-
 (provide 'gemini-companion-client-gemini-test)
 ;;; gemini-companion-client-gemini-test.el ends here

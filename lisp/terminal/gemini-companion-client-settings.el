@@ -177,16 +177,31 @@ modes; if its directory is not writable, write FILE in place.  Signal a
           (when (file-exists-p draft)
             (delete-file draft)))))))
 
+;;;; Images
+
+(defun gemini-companion-client-settings-images (client directory)
+  "Return the directory of images that were pasted into CLIENT in DIRECTORY.
+The value is an absolute name, or nil if it is not known."
+  (when-let* ((home (gemini-companion-client-home client))
+              (images (gemini-companion-client-image-directory client))
+              (project
+               (pcase (gemini-companion-client-project-names client)
+                 (`(,file ,key)
+                  (gemini-companion-client-settings-get
+                   (gemini-companion-names-below home file)
+                   (list key (directory-file-name (file-truename directory)))))
+                 (_ ""))))
+    (gemini-companion-names-below home (format images project))))
+
 ;;;; Findings
 
-(defun gemini-companion-client-settings-untrusted-p (client directory default)
-  "Return non-nil if folder trust is on and CLIENT does not trust DIRECTORY.
-DEFAULT is non-nil if folder trust is on without a setting.  Gemini CLI and
-its forks implement `gemini-companion-client-untrusted-p' by this."
-  (and (eq t (or (gemini-companion-client-settings-get
+(defun gemini-companion-client-settings-untrusted-p (client directory)
+  "Return non-nil if CLIENT does not trust DIRECTORY, a local directory."
+  (and (gemini-companion-client-folder-trust client)
+       (eq t (or (gemini-companion-client-settings-get
                   (gemini-companion-client-settings-files client directory)
                   '("security" "folderTrust" "enabled"))
-                 default))
+                 (eq 'on (gemini-companion-client-folder-trust client))))
        (not (seq-some
              (pcase-lambda (`(,name . ,trust))
                (pcase trust

@@ -168,4 +168,16 @@
       (should (file-equal-p file buffer-file-name))
       (should (equal text (buffer-string))))))
 
+(ert-deftest gemini-companion-client-settings-name-the-directory-of-images ()
+  :tags '(pure)
+  (gemini-companion-test-with-directory nil
+    (with-environment-variables (("GEMINI_CLI_HOME" directory))
+      (should-not (gemini-companion-client-settings-images "gemini" directory))
+      (gemini-companion-test-write
+       ".gemini/projects.json"
+       (format "{\"projects\": {\"%s\": \"shop\"}}"
+               (directory-file-name (file-truename directory))))
+      (should (equal (expand-file-name ".gemini/tmp/shop/images/")
+                     (gemini-companion-client-settings-images "gemini" directory))))))
+
 ;;; gemini-companion-client-settings-test.el ends here
