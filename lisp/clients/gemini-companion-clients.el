@@ -11,16 +11,19 @@
 ;;; Code:
 
 (require 'gemini-companion-client)
-(require 'gemini-companion-client-copilot)
-(require 'gemini-companion-client-gemini)
-(require 'gemini-companion-client-pi)
-(require 'gemini-companion-client-qwen)
 
 ;;;; State
 
 (defvar gemini-companion-clients '("gemini" "qwen" "copilot" "pi")
   "Names of the CLIs, in the order in which they are offered.
-Each has methods of the generic functions in gemini-companion-client.el.")
+Each has methods of the generic functions in gemini-companion-client.el, in a
+file of its own, its adapter.  A CLI whose adapter was removed is not one.")
+
+(setq gemini-companion-clients
+      (seq-filter (lambda (client)
+                    (require (intern (concat "gemini-companion-client-" client))
+                             nil 'noerror))
+                  gemini-companion-clients))
 
 ;;;; All CLIs
 

@@ -53,8 +53,11 @@
           (seq-mapcat #'gemini-companion-part-files parts)))
 
 (defun gemini-companion-part-test-copy (parts directory)
-  "Copy the package to DIRECTORY, without the files of the add-ons of PARTS."
-  (let ((left-out (gemini-companion-part-test-features parts)))
+  "Copy the package to DIRECTORY, without the files of the add-ons of PARTS.
+PARTS may have features, strings, whose files are left out as well."
+  (let ((left-out (append (seq-filter #'stringp parts)
+                          (gemini-companion-part-test-features
+                           (seq-filter #'symbolp parts)))))
     (dolist (file (gemini-companion-test-package-files))
       (unless (or (member (file-name-base file) left-out)
                   (string-match-p "-\\(?:autoloads\\|pkg\\)\\'" (file-name-base file)))
@@ -140,6 +143,20 @@ output of that Emacs."
                  (gemini-companion-part-addon-parts '(tools prompts))))
   (should (equal (gemini-companion-part-addon-parts)
                  (gemini-companion-part-addon-parts '(terminal)))))
+
+(ert-deftest gemini-companion-part-core-needs-no-adapter ()
+  "Without the adapter of a CLI, all else is loaded, and starts.
+The CLI is not offered then."
+  :tags '(pure)
+  (require 'gemini-companion-clients)
+  (let ((commands (mapcar #'cadr (gemini-companion-commands-in 'global))))
+    (dolist (client gemini-companion-clients)
+      (ert-info (client)
+        (should (equal (list (remove client gemini-companion-clients) commands)
+                       (gemini-companion-part-test-run
+                        (list (concat "gemini-companion-client-" client))
+                        `(let ((commands ,gemini-companion-part-test-program))
+                           (list gemini-companion-clients commands)))))))))
 
 (ert-deftest gemini-companion-part-has-no-command-of-a-removed-add-on ()
   :tags '(pure)
