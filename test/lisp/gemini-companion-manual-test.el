@@ -605,7 +605,12 @@ For a file or directory, compare the last part of its name, as verbatim text."
                             "^\\([a-z]+\\):")
                            '("lint" "ert" "pytest" "e2e"))))
         (parts (gemini-companion-manual-test-in "dev/test"
-                 (gemini-companion-manual-test-matches "^\\([a-z][a-z0-9-]+\\)() {")))
+                 (append
+                  (gemini-companion-manual-test-matches "^\\([a-z][a-z0-9-]+\\)() {")
+                  ;; Those that consist of others.
+                  (progn (goto-char (point-min))
+                         (gemini-companion-manual-test-matches
+                          "^        \\([a-z][a-z-]+\\))$")))))
         (wrong nil))
     (dolist (file gemini-companion-manual-test-linking)
       (pcase-dolist (`(,regexp . ,known)
