@@ -9,7 +9,7 @@
 (require 'gemini-companion-auto)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-part)
-(require 'gemini-companion-resume)
+(require 'gemini-companion-resume nil t)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-server-test-helper)

@@ -27,6 +27,7 @@
       (should (equal "" (buffer-string))))))
 
 (ert-deftest gemini-companion-commands-have-one-key-each-in-a-place ()
+  (gemini-companion-test-needs-add-on 'pages)
   (dolist (place '(global review view overview change))
     (ert-info ((symbol-name place))
       (let ((keys (mapcar #'car (gemini-companion-commands-in place))))
@@ -44,12 +45,14 @@
           (should (memq place (nth 3 row))))))))
 
 (ert-deftest gemini-companion-commands-are-bound-as-the-caller-wants ()
+  (gemini-companion-test-needs-add-on 'changes)
   (let ((map (gemini-companion-commands-bind (make-sparse-keymap) 'change
                                              #'list)))
     (should (equal '(gemini-companion-next-change) (lookup-key map "n")))
     (should-not (lookup-key map "r"))))
 
 (ert-deftest gemini-companion-commands-are-bound-with-their-labels ()
+  (gemini-companion-test-needs-add-on 'changes)
   (let ((found nil))
     (map-keymap (lambda (key binding) (push (cons key binding) found))
                 gemini-companion-command-map)
@@ -61,6 +64,7 @@
                                                gemini-companion-command-map))))
 
 (ert-deftest gemini-companion-commands-that-go-to-a-change-are-repeated ()
+  (gemini-companion-test-needs-add-on 'changes)
   (dolist (command '(gemini-companion-next-change gemini-companion-previous-change))
     (let ((map (symbol-value (get command 'repeat-map))))
       (should (eq 'gemini-companion-next-change (lookup-key map "n")))

@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-idle)
-(require 'gemini-companion-notify)
+(require 'gemini-companion-notify nil t)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
 

@@ -179,6 +179,7 @@ The CLI is not offered then."
 (ert-deftest gemini-companion-part-starts-as-its-file-is-loaded-by-use ()
   "Without the mode, it does not."
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'changes)
   (dolist (mode '(nil t))
     (should
      (equal

@@ -4,10 +4,9 @@
 
 ;;; Code:
 
-(require 'gemini-companion-cli-test-helper)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-proposal)
-(require 'gemini-companion-state)
+(require 'gemini-companion-state nil t)
 
 (declare-function gemini-companion-compose-deliver "gemini-companion-compose")
 (declare-function gemini-companion-edit-reject-with-reason "gemini-companion-prompt")

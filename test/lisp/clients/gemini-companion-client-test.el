@@ -6,7 +6,7 @@
 
 (require 'ert-x)
 (require 'gemini-companion-clients)
-(require 'gemini-companion-client-settings)
+(require 'gemini-companion-client-settings nil t)
 (require 'gemini-companion-client-test-helper)
 (require 'gemini-companion-part)
 (require 'gemini-companion-test-helper)

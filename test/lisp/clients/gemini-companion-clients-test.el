@@ -8,14 +8,16 @@
 
 ;;; Code:
 
-(require 'gemini-companion-cli-test-helper)
+(require 'gemini-companion-part)
+(when (gemini-companion-part-load 'addon-terminal)
+  (require 'gemini-companion-cli-test-helper))
 (require 'gemini-companion-client-fourth-test-helper)
-(require 'gemini-companion-client-settings)
+(require 'gemini-companion-client-settings nil t)
 (require 'gemini-companion-ignore)
 (require 'gemini-companion-proposal)
-(require 'gemini-companion-resume)
-(require 'gemini-companion-state)
-(require 'gemini-companion-status)
+(require 'gemini-companion-resume nil t)
+(require 'gemini-companion-state nil t)
+(require 'gemini-companion-status nil t)
 
 (ert-deftest gemini-companion-clients-name-this-emacs-in-an-environment ()
   :tags '(pure)

@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-changes)
+(require 'gemini-companion-changes nil t)
 (require 'gemini-companion-replace)
 (require 'gemini-companion-review-test-helper)
 
@@ -33,9 +33,17 @@ If EDIT is non-nil, call it in the proposal instead."
       (funcall (or edit (lambda () (insert "mine ")))))
     diff))
 
+(declare-function gemini-companion-changes-status "gemini-companion-changes")
+
+(defun gemini-companion-edit-test-status (edit)
+  "Return the state of EDIT; where changes are recorded, also what became of it."
+  (if (fboundp 'gemini-companion-changes-status)
+      (gemini-companion-changes-status edit)
+    (gemini-companion-edit-status edit)))
+
 (defun gemini-companion-edits-test-states ()
   "Return the states of all edits."
-  (mapcar #'gemini-companion-changes-status (gemini-companion-edits)))
+  (mapcar #'gemini-companion-edit-test-status (gemini-companion-edits)))
 
 (defun gemini-companion-edit-test-ends (&rest edits)
   "Wait until nothing is expected of EDITS; return their states."
@@ -44,7 +52,7 @@ If EDIT is non-nil, call it in the proposal instead."
                    (not (gemini-companion-written-live-p
                          (gemini-companion-edit-awaited edit))))
                  edits))
-  (mapcar #'gemini-companion-changes-status edits))
+  (mapcar #'gemini-companion-edit-test-status edits))
 
 (defun gemini-companion-edit-test-save (file text)
   "Save TEXT in the buffer of FILE, as the user may."

@@ -4,8 +4,10 @@
 
 ;;; Code:
 
-(require 'gemini-companion-changes-test-helper)
-(require 'gemini-companion-undo)
+(require 'gemini-companion-edit-test-helper)
+(when (gemini-companion-part-load 'addon-changes)
+  (require 'gemini-companion-changes-test-helper))
+(require 'gemini-companion-undo nil t)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-edit-texts)
 

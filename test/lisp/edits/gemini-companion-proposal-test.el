@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-undo)
+(require 'gemini-companion-undo nil t)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-exit)
 (require 'gemini-companion-part)

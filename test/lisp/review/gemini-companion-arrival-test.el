@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-overview)
+(require 'gemini-companion-overview nil t)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
 

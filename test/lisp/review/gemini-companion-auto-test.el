@@ -27,7 +27,7 @@
 
 ;; "1 to answer" came and went for each edit, and rows jumped.
 (ert-deftest gemini-companion-auto-accepted-edits-never-wait-for-the-user ()
-  (require 'gemini-companion-state)
+  (require 'gemini-companion-state nil t)
   (gemini-companion-test-with-edits '(("a" "old\n") (".b" "old\n"))
     (gemini-companion-auto-accept session)
     (let* ((waited nil)

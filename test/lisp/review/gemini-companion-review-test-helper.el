@@ -6,9 +6,9 @@
 
 (require 'gemini-companion-part)
 (require 'gemini-companion-review)
-(require 'gemini-companion-row)
+(require 'gemini-companion-row nil t)
 (require 'gemini-companion-test-helper)
-(require 'gemini-companion-overview)
+(require 'gemini-companion-overview nil t)
 
 (defvar gemini-companion-test-show-function nil
   "Function that shows an edit in place of a review, or nil.

@@ -8,7 +8,7 @@
 (require 'ediff)
 (require 'gemini-companion)
 (require 'gemini-companion-commands)
-(require 'gemini-companion-overview)
+(require 'gemini-companion-overview nil t)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-view)
@@ -399,6 +399,7 @@ your text is in the kill ring"
             (should (equal `((1 accepted ,text)) outcomes))))))))
 
 (ert-deftest gemini-companion-review-connects-to-no-other-machine ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-test-with-reviews '()
     (gemini-companion-test-with-far-host
       (gemini-companion-proposal-open 1

@@ -5,12 +5,12 @@
 ;;; Code:
 
 (require 'gemini-companion-arrival)
-(require 'gemini-companion-overview)
-(require 'gemini-companion-notify)
+(require 'gemini-companion-overview nil t)
+(require 'gemini-companion-notify nil t)
 (require 'gemini-companion-part)
 (require 'gemini-companion-request)
 (require 'gemini-companion-review)
-(require 'gemini-companion-status)
+(require 'gemini-companion-status nil t)
 (require 'gemini-companion-test-helper)
 
 ;;;; A kind of request, as the recipe of the design tells
@@ -132,6 +132,7 @@ Each is a cons of `select' or `appear' and the subject.")
 ;;;; Tests
 
 (ert-deftest gemini-companion-request-of-a-new-kind-is-shown-everywhere ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-request-test-with
     (let ((call (gemini-companion-request-test-ring session "lunch")))
       (should (equal "?1 " (gemini-companion-request-test-count)))
@@ -154,6 +155,7 @@ M-x gemini-companion-review shows it")
       (should-error (gemini-companion-review) :type 'user-error))))
 
 (ert-deftest gemini-companion-request-is-shown-from-its-line-in-the-list ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-request-test-with
     (gemini-companion-request-test-ring session "lunch")
     (save-window-excursion
@@ -186,6 +188,7 @@ M-x gemini-companion-review shows it")
                            (gemini-companion-requests session))))))
 
 (ert-deftest gemini-companion-request-of-a-cli-without-a-session-is-shown ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-request-test-with
     (let ((call (gemini-companion-request-test-ring
                  (gemini-companion-session-make
@@ -200,6 +203,7 @@ M-x gemini-companion-review shows it")
       (should-not notices))))
 
 (ert-deftest gemini-companion-request-of-the-selected-buffer-comes-last ()
+  (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-request-test-with
     (gemini-companion-state-report session 'question nil)
     (gemini-companion-test-eventually
@@ -233,6 +237,7 @@ M-x gemini-companion-review shows it")
       (should (equal '("lunch" "tea" "cake" "wine" "lunch") (nreverse visited))))))
 
 (ert-deftest gemini-companion-request-and-the-question-of-its-cli-are-one ()
+  (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-request-test-with
     (gemini-companion-state-report session 'question nil)
     (gemini-companion-test-eventually
