@@ -19,7 +19,7 @@ NEEDED_PACKAGES = {
     "psutil": "psutil>=7.2.2,<8",
 }
 
-ELSEWHERE = re.compile(r"\S{1,40}\.(target|prefix|root|dry-run)=")
+ELSEWHERE = re.compile(r"^\S{1,40}\.(target|prefix|root|dry-run)=")
 
 
 def python_problem(version):

@@ -1434,7 +1434,7 @@ ssh:far:a cannot be written (it has changed there)" (funcall failed problem)))
                   (length (gemini-companion-hunk-excluded
                            (gemini-companion-edit-proposal-buffer edit)))))
         (gemini-companion-list)
-        (gemini-companion-overview-test-go-to "one")
+        (gemini-companion-overview-test-go-to "+one")
         (gemini-companion-overview-test-keys "x")
         (should (= 1 (excluded)))
         (should (equal "Taken back: exclusion of 1 hunk"
