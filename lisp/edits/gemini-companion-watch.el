@@ -365,7 +365,8 @@ The copy of a remote file gets the saved text later."
 
 (defvar gemini-companion-watch-turned-functions nil
   "Functions called with the buffer to which the user turns, after redisplay.
-The argument is nil for all buffers, when Emacs gets the focus.")
+The argument is nil for all buffers, when Emacs gets the focus or the user goes
+to the overview.")
 
 (defun gemini-companion-watch--turn-to (buffer)
   "Call `gemini-companion-watch-turned-functions' with BUFFER, if that is live."
@@ -378,11 +379,15 @@ The argument is nil for all buffers, when Emacs gets the focus.")
     (when (gemini-companion-text-visited buffer)
       (run-with-timer 0 nil #'gemini-companion-watch--turn-to buffer))))
 
+(defun gemini-companion-watch-turn-to-all ()
+  "Turn to all files, after the event."
+  (cancel-function-timers #'gemini-companion-watch--turn-to)
+  (run-with-timer 0 nil #'gemini-companion-watch--turn-to nil))
+
 (defun gemini-companion-watch--follow-focus ()
-  "Turn to all files if Emacs has got the focus, after the event."
+  "Turn to all files if Emacs has got the focus."
   (when (seq-some (lambda (frame) (eq t (frame-focus-state frame))) (frame-list))
-    (cancel-function-timers #'gemini-companion-watch--turn-to)
-    (run-with-timer 0 nil #'gemini-companion-watch--turn-to nil)))
+    (gemini-companion-watch-turn-to-all)))
 
 ;;;; Life
 

@@ -47,6 +47,7 @@
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-view)
 (require 'gemini-companion-walk)
+(require 'gemini-companion-watch)
 (require 'gemini-companion-windows)
 (require 'outline)
 (require 'subr-x)
@@ -139,13 +140,18 @@ is left has colors.
                                 '(gemini-companion-request-functions))
   (setq-local revert-buffer-function
               (lambda (&rest _)
+                (gemini-companion-watch-turn-to-all)
                 (gemini-companion-page-refresh
                  (lambda () (gemini-companion-overview-page-write 'fresh)))))
   (let ((page (current-buffer)))
-    ;; The user may have undone or saved something in the window of a file.
+    ;; The user may have undone or saved something in the window of a file, and git may
+    ;; have written files in that of a shell.
     (add-hook 'window-selection-change-functions
               ;; Another buffer may be current.
-              (lambda (_window) (gemini-companion-page-refresh-soon page))
+              (lambda (window)
+                (when (eq window (selected-window))
+                  (gemini-companion-watch-turn-to-all))
+                (gemini-companion-page-refresh-soon page))
               nil t))
   ;; A diff is drawn when it is unfolded.  Emacs 29 has declared the hook obsolete,
   ;; and has nothing in its place.
