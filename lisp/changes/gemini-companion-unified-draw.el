@@ -115,15 +115,8 @@ Return at most one more line than DATA has room for."
    buffer from
    (min to (+ 1 from (gemini-companion-unified-draw--data-room data)))))
 
-(defun gemini-companion-unified-draw-digits (original proposal)
-  "Return how many digits line numbers of the buffers ORIGINAL and PROPOSAL have."
-  (length (number-to-string
-           (max 10
-                (gemini-companion-unified-draw--last-line original)
-                (gemini-companion-unified-draw--last-line proposal)))))
-
 (cl-defun gemini-companion-unified-draw-insert
-    (edit original proposal hunks unfolded &key decided number user-lines digits)
+    (edit original proposal hunks unfolded &key decided number user-lines)
   "Insert the unified diff of EDIT before point.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL.  Fold
 lines that are far from all HUNKS.
@@ -132,7 +125,7 @@ DECIDED is an alist of those of HUNKS that the user has decided, with the
 values `kept' or `undone'; PROPOSAL has the lines of both.  NUMBER is a
 function that maps the number of a line in PROPOSAL to that in the file, by
 default the same number.  USER-LINES are the numbers of lines of PROPOSAL that
-the user has written.  DIGITS is how many columns a number has at least.
+the user has written.
 
 UNFOLDED lists the folds whose lines are displayed.  A fold is a list
 \(ID OLD NEW COUNT): the ID of EDIT, the first line in ORIGINAL and in
@@ -143,21 +136,22 @@ The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
 `gemini-companion-line' is the number of the line in the proposal, and
 `gemini-companion-old' the number in the original, except on folds;
-`gemini-companion-change' is non-nil where a hunk begins, and at further
-changes in a long line;
+`gemini-companion-change' is non-nil where a hunk begins, at further changes
+in a long line, and, with the value `more', at the fold of the rest;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, have the fold."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-highlight (gemini-companion-edit-file edit))))
   (let* ((data (gemini-companion-unified-draw--make-data
-                edit original proposal unfolded digits))
+                edit original proposal unfolded))
          (_ (setf (gemini-companion-unified-draw--data-decided data) decided
                   (gemini-companion-unified-draw--data-number data)
                   (or number #'identity)
                   (gemini-companion-unified-draw--data-user-lines data)
                   user-lines))
          (room (gemini-companion-unified-draw--data-room data))
+         (more (apply #'+ (mapcar #'gemini-companion-unified-draw--count hunks)))
          (last nil))
     (pcase-dolist (`(,hunk . ,lines)
                    (append (gemini-companion-unified-draw--changes data hunks)
@@ -165,22 +159,31 @@ the lines that were in one, have the fold."
       (when (<= 0 (gemini-companion-unified-draw--data-room data))
         (gemini-companion-unified-draw--insert-between data last hunk)
         (when hunk
-          (gemini-companion-unified-draw--insert-hunk data hunk lines))
+          (let ((before (gemini-companion-unified-draw--data-room data)))
+            (gemini-companion-unified-draw--insert-hunk data hunk lines)
+            (cl-decf more (- before (gemini-companion-unified-draw--data-room data)))))
         (setq last hunk)))
     (when (< (gemini-companion-unified-draw--data-room data) 0)
-      (gemini-companion-unified-draw--insert-fold
-       data "... more lines"
-       (list (gemini-companion-unified-draw--data-id data) 'more room)))))
+      (let ((beg (point)))
+        (gemini-companion-unified-draw--insert-fold
+         data (format "... %d more changed lines; RET shows them" more)
+         (list (gemini-companion-unified-draw--data-id data) 'more room))
+        (put-text-property beg (1+ beg) 'gemini-companion-change 'more)))))
+
+(defun gemini-companion-unified-draw--count (hunk)
+  "Return the number of lines of the diff of HUNK."
+  (+ (gemini-companion-hunk-old-count hunk) (gemini-companion-hunk-new-count hunk)))
 
 (defun gemini-companion-unified-draw--make-data
-    (edit original proposal unfolded digits)
+    (edit original proposal unfolded)
   "Return the data of the texts of EDIT in the buffers ORIGINAL and PROPOSAL.
-UNFOLDED and DIGITS are as of `gemini-companion-unified-draw-insert'."
+UNFOLDED is as of `gemini-companion-unified-draw-insert'."
   (let* ((id (gemini-companion-edit-id edit))
          (open (gemini-companion-edit-open-p edit))
          (last (gemini-companion-unified-draw--last-line original))
-         (width (max (or digits 0)
-                     (gemini-companion-unified-draw-digits original proposal))))
+         (width (max 4 (length (number-to-string
+                                (max last (gemini-companion-unified-draw--last-line
+                                           proposal)))))))
     (gemini-companion-unified-draw--data
      :old original :new proposal :last last
      ;; A new file has only one column of numbers.
@@ -472,9 +475,7 @@ Each removed or added line is a list of its text alone."
                              (gemini-companion-hunk-new hunk)
                              (gemini-companion-hunk-new-end hunk))))
               changes)
-        (setq room (- room
-                      (gemini-companion-hunk-old-count hunk)
-                      (gemini-companion-hunk-new-count hunk)))))
+        (cl-decf room (gemini-companion-unified-draw--count hunk))))
     (nreverse changes)))
 
 (cl-defstruct (gemini-companion-unified-draw--word

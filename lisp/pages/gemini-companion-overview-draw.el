@@ -187,9 +187,7 @@ RIGHT is at the right edge."
         (format "%d kept, %d undone"
                 (- (length (gemini-companion-overview-row-decided row)) undone)
                 undone)))
-     ((gemini-companion-overview-row-newer row)
-      (gemini-companion-overview-draw--newer-turn
-       (gemini-companion-overview-row-newer row)))
+     ((gemini-companion-overview-row-open-p row) "")
      ((memq status '(undone gone)) (gemini-companion-edit-word status))
      ((gemini-companion-overview-draw--never-written-p edit) "")
      ((gemini-companion-overview-row-several-p row)
@@ -216,28 +214,23 @@ LEFT and DECIDED are the numbers of changes left and of decided changes."
   (propertize text 'face 'shadow))
 
 (defun gemini-companion-overview-draw--lines (files)
-  "Return the numbers of lines of FILES, rows, such as \"+3 -1\", or nil.
-A line is counted once, in the newest turn that has written it."
+  "Return the numbers of lines of FILES, rows, such as \"+3 -1\", or nil."
   (let ((added 0) (removed 0) (unknown nil))
     (dolist (row files)
       (cond
        ((gemini-companion-overview-draw--recorded-p row)
-        (let ((users (gemini-companion-overview-draw--count-of-others row)))
-          (cl-decf added users)
-          (cl-decf removed users))
-        (dolist (change (append (gemini-companion-overview-row-left row)
-                                (gemini-companion-overview-row-decided row)))
-          (let ((undone (and (gemini-companion-record-decided-p change)
-                             (eq 'undone (gemini-companion-record-decided-state
-                                          change))))
-                (now (gemini-companion-hunk-new-count change)))
+        (dolist (piece (gemini-companion-overview-draw--pieces
+                        row (gemini-companion-overview-row-lines row)
+                        (gemini-companion-overview-row-others row)))
+          (let ((undone (eq 'undone (gemini-companion-overview-draw--piece-state piece)))
+                (now (gemini-companion-hunk-new-count piece)))
             (cl-incf removed (if undone
                                  now
-                               (length (gemini-companion-hunk-lines change))))
+                               (length (gemini-companion-hunk-lines piece))))
             (cl-incf added (if undone
-                               (length (gemini-companion-record-decided-with change))
+                               (length (gemini-companion-overview-draw--piece-with
+                                        piece))
                              now)))))
-       ((gemini-companion-overview-draw--elsewhere-p row))
        (t
         (condition-case nil
             (let ((edit (gemini-companion-overview-row-edit row)))
@@ -250,44 +243,11 @@ A line is counted once, in the newest turn that has written it."
     (unless unknown
       (gemini-companion-hunk-amount added removed))))
 
-(defun gemini-companion-overview-draw--count-of-others (row)
-  "Return how many lines inside changes of ROW that are left are by others.
-They are there with and without the changes."
-  (let* ((changes (seq-filter (lambda (change)
-                                (and (gemini-companion-hunk-lines change)
-                                     (< (gemini-companion-hunk-new change)
-                                        (gemini-companion-hunk-new-end change))))
-                              (gemini-companion-overview-row-left row)))
-         (others (and changes (gemini-companion-overview-row-others row)))
-         (inside (lambda (change)
-                   (seq-some (lambda (line)
-                               (and (<= (gemini-companion-hunk-new change)
-                                        line)
-                                    (< line (gemini-companion-hunk-new-end change))))
-                             others)))
-         (changes (and others (seq-filter inside changes)))
-         (now (gemini-companion-overview-row-lines row)))
-    (cl-loop for change in changes
-             sum (- (gemini-companion-hunk-new-count change)
-                    (cl-loop for piece in (gemini-companion-overview-draw--pieces-of-change
-                                           change now others nil)
-                             sum (gemini-companion-hunk-new-count piece))))))
-
 (defun gemini-companion-overview-draw--lines-of-file (row)
   "Return the numbers of lines of ROW, a file; \"?\" if they are unknown.
-Return nil if only a newer turn counts them, or if the lines are not marked."
-  (unless (or (gemini-companion-overview-draw--elsewhere-p row)
-              (gemini-companion-overview-row-several-p row))
+Return nil if the lines are not marked."
+  (unless (gemini-companion-overview-row-several-p row)
     (or (gemini-companion-overview-draw--lines (list row)) "?")))
-
-(defun gemini-companion-overview-draw--elsewhere-p (row)
-  "Return non-nil if only a newer turn counts the changes of ROW, a file."
-  (and (gemini-companion-overview-row-newer row)
-       (not (gemini-companion-overview-draw--recorded-p row))))
-
-(defun gemini-companion-overview-draw--newer-turn (turn)
-  "Return a text that TURN, a newer one, counts what is left."
-  (format-time-string "in %H:%M" (gemini-companion-turn-began turn)))
 
 ;;;; Rows
 
@@ -354,8 +314,7 @@ ROW is a file with a record."
           (gemini-companion-overview-row-level row)
           (length (gemini-companion-overview-row-left row))
           (length (gemini-companion-overview-row-decided row))
-          (and (gemini-companion-overview-row-newer row)
-               (gemini-companion-turn-began (gemini-companion-overview-row-newer row)))
+          (gemini-companion-overview-row-open-p row)
           (and (gemini-companion-overview-row-comments-p row)
                (gemini-companion-comment-state
                 (gemini-companion-overview-row-file row)))
@@ -547,9 +506,7 @@ omitted."
          (edits (gemini-companion-overview-row-edits row))
          (files (gemini-companion-overview-row-files row))
          (written (seq-filter (lambda (file)
-                                (and (not (gemini-companion-overview-draw--elsewhere-p
-                                           file))
-                                     (not (gemini-companion-overview-row-several-p file))
+                                (and (not (gemini-companion-overview-row-several-p file))
                                      (or (gemini-companion-overview-row-record file)
                                          (gemini-companion-changes-there-p
                                           (gemini-companion-overview-row-edit file)))))
@@ -578,9 +535,7 @@ omitted."
   (let ((left (gemini-companion-overview-row-count-left row))
         (proposed (seq-count #'gemini-companion-edit-open-p
                              (gemini-companion-overview-row-edits row)))
-        (words (seq-uniq (mapcar #'gemini-companion-overview-draw--word
-                                 (seq-remove
-                                  #'gemini-companion-overview-draw--elsewhere-p files)))))
+        (words (seq-uniq (mapcar #'gemini-companion-overview-draw--word files))))
     (cond
      ((< 0 left)
       (gemini-companion-overview-draw--left
@@ -601,11 +556,8 @@ omitted."
       (propertize "not recorded" 'face 'gemini-companion-file-remark))
      ((member "not marked" words)
       (gemini-companion-overview-draw--shadow "not marked"))
-     ((and files (null words))
-      (gemini-companion-overview-draw--shadow
-       (gemini-companion-overview-draw--newer-turn
-        (car (seq-sort-by #'gemini-companion-turn-began #'>
-                          (mapcar #'gemini-companion-overview-row-newer files))))))
+     ;; A newer turn counts them.
+     ((seq-some #'gemini-companion-overview-row-open-p files) "")
      (t (gemini-companion-overview-draw--shadow "reviewed")))))
 
 (defun gemini-companion-overview-draw--word (row)
@@ -704,7 +656,6 @@ Those that need attention come first."
                   (gemini-companion-changes-unmarked-reason
                    (gemini-companion-overview-row-record row)))
              (gemini-companion-overview-draw--one-of row)
-             (gemini-companion-overview-draw--also row)
              (when-let* ((command (gemini-companion-edit-command edit)))
                (concat "by " (gemini-companion-edit-command-text command)))
              (gemini-companion-edit-problem edit)
@@ -752,36 +703,7 @@ Those that need attention come first."
     (and (< 0 count)
          (format "one of %d edits" count))))
 
-(defun gemini-companion-overview-draw--also (row)
-  "Return the time of each other turn that wrote changes of ROW, or nil."
-  (let* ((turn (gemini-companion-overview-row-turn row))
-         (others (delq turn
-                       (seq-uniq
-                        (seq-mapcat
-                         (lambda (change)
-                           (mapcar #'gemini-companion-edit-turn
-                                   (gemini-companion-record-change-edits change)))
-                         (append (gemini-companion-overview-row-left row)
-                                 (gemini-companion-overview-row-decided row)))
-                        #'eq))))
-    (when others
-      (concat "also "
-              (mapconcat (lambda (other)
-                           (format-time-string
-                            "%H:%M" (gemini-companion-turn-began other)))
-                         others ", ")))))
-
 ;;;; Below rows
-
-(defvar gemini-companion-overview-draw-digits 2
-  "Number of digits of line numbers in all diffs of the overview.
-Drawing a diff that needs more digits increases it.")
-
-(defun gemini-companion-overview-draw--digits (old new)
-  "Return the number of digits of line numbers in a diff of OLD and NEW, buffers."
-  (setq gemini-companion-overview-draw-digits
-        (max gemini-companion-overview-draw-digits
-             (gemini-companion-unified-draw-digits old new))))
 
 (defun gemini-companion-overview-draw-body-p (row)
   "Return non-nil if ROW has a text below it, besides rows."
@@ -805,15 +727,14 @@ UNFOLDED are the folds whose lines are shown."
       ('comments (list (gemini-companion-comment-state file)
                        (gemini-companion-overview-draw--stamp row)))
       ((guard record)
-       (list own comments gemini-companion-overview-draw-digits (gemini-companion-overview-row-version row)
+       (list own comments (gemini-companion-overview-row-version row)
              (length (gemini-companion-overview-row-left row))
              (gemini-companion-overview-row-problem row)
              (length (gemini-companion-overview-row-edits row))))
       (_
        ;; The comparison sets some of the following values.
        (ignore-errors (gemini-companion-edit-hunks edit))
-       (list own comments gemini-companion-overview-draw-digits
-             (gemini-companion-edit-id edit)
+       (list own comments (gemini-companion-edit-id edit)
              (gemini-companion-edit-compared edit)
              (gemini-companion-changes-outcome edit)
              (and (gemini-companion-edit-open-p edit)
@@ -875,7 +796,6 @@ UNFOLDED are the folds whose lines are shown."
          (with-temp-buffer
            (gemini-companion-unified-draw-insert
             edit old new hunks unfolded
-            :digits (gemini-companion-overview-draw--digits old new)
             :decided (and undone (mapcar (lambda (hunk) (cons hunk 'undone)) hunks)))
            (gemini-companion-overview-draw--insert-comments
             row
@@ -1046,7 +966,6 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
                             to-file)))
     (gemini-companion-unified-draw-insert
      (gemini-companion-overview-row-edit row) old new (mapcar #'car drawn) unfolded
-     :digits (gemini-companion-overview-draw--digits old new)
      :decided (cl-loop for (hunk . piece) in drawn
                        for state = (gemini-companion-overview-draw--piece-state piece)
                        when state collect (cons hunk state))

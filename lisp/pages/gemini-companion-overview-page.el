@@ -281,7 +281,6 @@ For FRESH, see `gemini-companion-overview-page-write'."
     (unless going-to
       (gemini-companion-overview-page--read-folds))
     (when fresh
-      (setq gemini-companion-overview-draw-digits 2)
       (clrhash gemini-companion-overview-page--texts))
     (let ((rows (gemini-companion-overview-rows
                  gemini-companion-overview-page-directory
@@ -307,7 +306,7 @@ For TURN and HERE, see `gemini-companion-overview-page--open-p'."
 
 (defun gemini-companion-overview-page--draw (rows)
   "Replace the text of the page by that of ROWS, those of level 1."
-  (let ((sections (gemini-companion-overview-page--even-sections
+  (let ((sections (gemini-companion-overview-page--sections
                    rows (gemini-companion-overview-draw-width))))
     ;; The rows and the text belong together: a redisplay while the text is drawn, or
     ;; after an error, reads both for the header line.
@@ -339,17 +338,6 @@ For TURN and HERE, see `gemini-companion-overview-page--open-p'."
                     (add below row)))))
     (dolist (row rows)
       (add row nil))))
-
-(defun gemini-companion-overview-page--even-sections (rows width)
-  "Return the sections of ROWS, those of level 1, for WIDTH columns.
-They are as of `gemini-companion-overview-page--sections', drawn again until the
-line numbers of all diffs have the same width."
-  (let ((digits nil)
-        (sections nil))
-    (while (not (eql digits gemini-companion-overview-draw-digits))
-      (setq digits gemini-companion-overview-draw-digits
-            sections (gemini-companion-overview-page--sections rows width)))
-    sections))
 
 (defun gemini-companion-overview-page--sections (rows width)
   "Return the sections of ROWS, those of level 1, for WIDTH columns.
@@ -659,15 +647,11 @@ Only changes that are left are counted."
                (key (gemini-companion-overview-row-key row)))
     (unless (gemini-companion-page-section (list 'body key))
       (gemini-companion-overview-page-unfold (list row)))
-    (let ((position nil)
-          (more t))
-      (while (and more (null position))
-        (setq position (gemini-companion-overview-page--position-of key (cons 'left number))
-              more (and (null position) (gemini-companion-overview-page--draw-more key))))
-      (goto-char (or position
-                     (car (gemini-companion-page-section (list 'row key)))
-                     (point)))
-      (gemini-companion-overview-page--reveal))))
+    (goto-char (or (gemini-companion-overview-page--position-of key (cons 'left number))
+                   (gemini-companion-overview-page--more key)
+                   (car (gemini-companion-page-section (list 'row key)))
+                   (point)))
+    (gemini-companion-overview-page--reveal)))
 
 (defun gemini-companion-overview-page-go-to-restored ()
   "Redraw the buffer, and go to the first change that was not left before.
@@ -702,14 +686,12 @@ Stay if there is none."
                       beg 'gemini-companion-overview-change nil end))))
        position))))
 
-(defun gemini-companion-overview-page--draw-more (key)
-  "Draw more of a long diff below the row of KEY; return nil if all is drawn."
+(defun gemini-companion-overview-page--more (key)
+  "Return the position of the line for the rest of the diff below the row of KEY.
+Return nil if all of the diff is drawn."
   (pcase (gemini-companion-page-section (list 'body key))
-    (`(,_ . ,end)
-     (let ((fold (get-text-property (1- end) 'gemini-companion-fold)))
-       (when (eq 'more (cadr fold))
-         (gemini-companion-unified-draw-toggle-fold fold)
-         t)))))
+    (`(,beg . ,end)
+     (text-property-any beg end 'gemini-companion-change 'more))))
 
 (defun gemini-companion-overview-page--reveal ()
   "Make the change at point visible, if the overview is in the selected window."
@@ -811,35 +793,15 @@ a text such as \"Kept 1 change\"."
            when (eq 'row (car section))
            collect (gemini-companion-overview-page-row-of-key (cadr section))))
 
-(defun gemini-companion-overview-page--more-before (position)
-  "Return the fold of a long diff between point and POSITION, or nil.
-POSITION is nil for the end of the buffer."
-  (let ((here (point))
-        (end (or position (point-max)))
-        (more nil))
-    (while (and (not more)
-                (setq here (text-property-not-all here end
-                                                  'gemini-companion-fold nil)))
-      (let ((fold (get-text-property here 'gemini-companion-fold)))
-        (when (and (eq 'more (cadr fold)) (not (invisible-p here)))
-          (setq more fold))
-        (setq here (next-single-property-change here 'gemini-companion-fold
-                                                nil end))))
-    more))
-
 (defun gemini-companion-overview-page-step (back)
   "Go to the next row or change, or to the previous one if BACK is non-nil.
 Skip rows and changes that need no decision, unless there are no others."
-  (let ((fold (and (not back) (gemini-companion-overview-page--more-before
-                               (gemini-companion-overview-page--change)))))
-    (when fold
-      (gemini-companion-unified-draw-toggle-fold fold))
-    (goto-char
-     (or (gemini-companion-overview-page--change back)
-         (gemini-companion-overview-page-heading-beside back)
-         (user-error (if back "This is the first row" "This is the last row"))))
-    (when (gemini-companion-overview-page-mark)
-      (gemini-companion-overview-page--reveal))))
+  (goto-char
+   (or (gemini-companion-overview-page--change back)
+       (gemini-companion-overview-page-heading-beside back)
+       (user-error (if back "This is the first row" "This is the last row"))))
+  (when (gemini-companion-overview-page-mark)
+    (gemini-companion-overview-page--reveal)))
 
 (defun gemini-companion-overview-page-heading-beside (back)
   "Return the position of the next line of a row, or if BACK, of the previous one."

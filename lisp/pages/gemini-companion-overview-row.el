@@ -50,11 +50,10 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
 ROWS are the rows below it.  PATH is the name of the file and FILE its true
 name.  RECORD is that of the file, or nil if there is none, and SNAPSHOT
 what was read of it, or nil.  LEFT are its changes that are left and of
-TURN, and DECIDED those of TURN that are kept or undone.  NEWER is the
-newest turn in which changes of TURN are counted, or nil.  STATUS is for
+TURN, and DECIDED those of TURN that are kept or undone.  STATUS is for
 `gemini-companion-overview-row-outcome'."
   key level kind rows session turn edit edits request file path record snapshot
-  left decided newer text action (status 'unknown))
+  left decided text action (status 'unknown))
 
 (cl-defstruct (gemini-companion-overview-row--snapshot
                (:noinline t)
@@ -140,6 +139,11 @@ Omit the lines that the file had before the first edit."
   "Return why the changes in ROW's file are unknown, or nil."
   (when-let* ((snapshot (gemini-companion-overview-row-snapshot row)))
     (gemini-companion-overview-row--snapshot-problem snapshot)))
+
+(defun gemini-companion-overview-row-open-p (row)
+  "Return non-nil if changes are left in ROW's file, of any turn."
+  (when-let* ((snapshot (gemini-companion-overview-row-snapshot row)))
+    (and (gemini-companion-overview-row--snapshot-left snapshot) t)))
 
 (defun gemini-companion-overview-row--of-turn (turn changes)
   "Return those of CHANGES that are counted in TURN."
@@ -307,7 +311,7 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
   (let* ((ended (seq-remove #'gemini-companion-edit-open-p edits))
          (files (gemini-companion-overview-row--files session turn ended))
          (done (seq-remove (lambda (row)
-                             (or (gemini-companion-overview-row-left row)
+                             (or (gemini-companion-overview-row-open-p row)
                                  (gemini-companion-overview-row--unmarked-p row)
                                  (member (gemini-companion-overview-row-key row) plain)
                                  (gemini-companion-comments-of-file
@@ -384,24 +388,7 @@ first.  NAME is nil if they were not written."
                (gemini-companion-changes-path record)
              (gemini-companion-edit-file edit))
      :left (gemini-companion-overview-row--of-turn turn left)
-     :decided (gemini-companion-overview-row--of-turn turn decided)
-     :newer (gemini-companion-overview-row--newer turn (append left decided)))))
-
-(defun gemini-companion-overview-row--newer (turn changes)
-  "Return the newest turn that counts one of CHANGES that TURN has written.
-Return nil if TURN counts all of them itself."
-  (car (seq-sort-by
-        #'gemini-companion-turn-began #'>
-        (delq nil
-              (mapcar (lambda (change)
-                        (let ((newest (gemini-companion-changes-turn change)))
-                          (and newest
-                               (not (eq newest turn))
-                               (seq-some (lambda (edit)
-                                           (eq turn (gemini-companion-edit-turn edit)))
-                                         (gemini-companion-record-change-edits change))
-                               newest)))
-                      changes)))))
+     :decided (gemini-companion-overview-row--of-turn turn decided))))
 
 ;;;; Comments
 

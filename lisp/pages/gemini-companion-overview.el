@@ -1063,10 +1063,13 @@ With an active region, exclude its lines, by an edit of the proposal."
   "Go to what is at point.
 Go to the review of a proposal, at the hunk at point; to the buffer of another
 request; to the terminal of a CLI; to the first change left of a turn, or else
-to its first proposal; or to the file, in another window, at the line at point."
+to its first proposal; or to the file, in another window, at the line at point.
+At the end of a long diff, show more of it."
   (interactive nil gemini-companion-overview-mode)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
+      ((guard (eq 'more (cadr (gemini-companion-unified-draw-fold-here))))
+       (gemini-companion-overview-toggle))
       ('note (call-interactively (gemini-companion-overview-row-action row)))
       ('waiting (gemini-companion-overview-page-go-to-row
                  (car (gemini-companion-overview-row-rows row))))

@@ -82,7 +82,7 @@
       (gemini-companion-overview-test-rows "Second"))
     (should (string-suffix-p "+c" (gemini-companion-overview-test-here)))))
 
-(ert-deftest gemini-companion-overview-page-draws-more-of-a-long-diff-on-the-way ()
+(ert-deftest gemini-companion-overview-page-draws-more-of-a-long-diff-by-RET ()
   (gemini-companion-overview-test-with
       `(("a" ,(mapconcat #'number-to-string (number-sequence 1 400) "\n"))
         ("b" "B\n"))
@@ -94,11 +94,14 @@
       (gemini-companion-test-writes "b" "C\n" session)
       (gemini-companion-turn-page)
       (dotimes (n 9)
-        (gemini-companion-overview-test-keys "M-n")
+        (gemini-companion-overview-test-keys "n")
+        (when (string-match-p " more changed lines; RET shows them"
+                              (gemini-companion-overview-test-here))
+          (gemini-companion-overview-test-keys "RET n"))
         (should (string-suffix-p (format "-%d" (* 40 (+ 2 n)))
                                  (gemini-companion-overview-test-here))))
-      (gemini-companion-overview-test-keys "M-n")
-      (should (string-suffix-p "-B" (gemini-companion-overview-test-here))))))
+      (gemini-companion-overview-test-keys "n")
+      (should (string-suffix-p "b  1 left" (gemini-companion-overview-test-here))))))
 
 (ert-deftest gemini-companion-overview-page-is-drawn-in-parts-as-at-once ()
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n") ("b" "B\n"))
@@ -149,22 +152,6 @@
     (should (equal '("▸ auto  +1 −1  c  1 left" "▸ reviewed  2 files  1 kept, 1 undone")
                    (mapcar (lambda (line) (replace-regexp-in-string "▾ auto" "▸ auto" line))
                            (gemini-companion-overview-test-rows "auto\\|reviewed"))))))
-
-(ert-deftest gemini-companion-overview-page-has-line-numbers-of-one-width ()
-  (let ((long (mapconcat #'number-to-string (number-sequence 1 120) "\n")))
-    (gemini-companion-overview-test-with `(("a" "1\n2\n") ("b" ,(concat long "\n")))
-      (gemini-companion-state-report session 'prompt "Do it")
-      (gemini-companion-test-writes "a" "1\ntwo\n" session)
-      (gemini-companion-turn-page)
-      (cl-flet ((prefixes ()
-                  (seq-filter (apply-partially #'string-match-p "\\`[ 0-9]+[-+]")
-                              (gemini-companion-overview-test-rendered))))
-        (should (equal '(" 2     -2" "    2  +two") (prefixes)))
-        (gemini-companion-test-writes "b" (concat long " or so\n") session)
-        (gemini-companion-page-refresh)
-        (gemini-companion-overview-test-keys "4")
-        (dolist (line (prefixes))
-          (should (= 9 (string-match-p "[-+]" line))))))))
 
 (ert-deftest gemini-companion-overview-page-searches-no-buffers-for-a-row ()
   (gemini-companion-overview-test-with-turn

@@ -79,7 +79,7 @@
           ,(format "▾ proposal  +1 −1  c  %s 00:00" project)
           ,(format "▾ the CLI (%s)  waiting since 00:00  1 to answer, 4 left" project)
           "▾ 00:00  Second  3 files  +2 −1  2 left"
-          "▸ auto  +1 −1  a  also 00:00  1 left"
+          "▸ auto  +1 −1  a  1 left"
           "▸ auto  +1 −0  new  new file  1 left"
           "▾ 00:00  Fi\\u200Brst  2 files  +2 −2  2 left"
           "▸ auto  +1 −1  a  1 left"
@@ -116,12 +116,12 @@ since when a CLI waits: the name is longer."
         ("say it in euros"))
       (gemini-companion-test-open "b" "C\n" 7 session)
       (gemini-companion-list)
-      (let ((diff '(" 1   -1" "   1  +one" " 2  2   2" " 3  3   3" " 4  4   4"
-                    "   ... 5 unchanged lines")))
+      (let ((diff '("   1   -1" "   1  +one" "   2   2   2" "   3   3   3"
+                    "   4   4   4" "   ... 5 unchanged lines")))
         (should
          (equal `("Waiting   1 to answer"
                   "▾ proposal   +1 −1  b   Gemini CLI (shop) 12:12"
-                  " 1   -B" "   1  +C"
+                  "   1   -B" "   1  +C"
                   "▾ Gemini CLI (shop)  waiting   1 to answer, 1 left"
                   "   12:12  say it in euros   1 file   1 file proposed"
                   "  ▾ 12:12  use decimals for money, everywhere   1 file  +1 −1  1 left"
@@ -130,7 +130,7 @@ since when a CLI waits: the name is longer."
         (should
          (equal `("Waiting   1 to answer"
                   "▾ proposal   +1 −1  b   shop 12:12"
-                  " 1   -B" "   1  +C"
+                  "   1   -B" "   1  +C"
                   "▾ Gemini CLI (shop)  waiting   1 to answer, 1 left"
                   "   12:12  say it in euros  1 file   1 file proposed"
                   "  ▾ 12:12  use decimals for money, everywhere  1 file  +1 −1   1 left"
@@ -313,7 +313,7 @@ since when a CLI waits: the name is longer."
                              (gemini-companion-overview-test-keys "u" 'yes))))
     (should (file-exists-p "p/__init__.py"))))
 
-(ert-deftest gemini-companion-overview-says-which-turn-counts-what-an-older-one-did ()
+(ert-deftest gemini-companion-overview-calls-nothing-reviewed-that-a-newer-turn-counts ()
   (gemini-companion-overview-test-with '(("a" "1\n") ("b" "1\n"))
     (gemini-companion-state-report session 'prompt "First")
     (gemini-companion-test-writes "a" "one\n" session)
@@ -326,8 +326,8 @@ since when a CLI waits: the name is longer."
                 (replace-regexp-in-string
                  "  [0-9]+s  " "  "
                  (car (gemini-companion-overview-test-rows "First")))))
-      (should (equal "▾ 00:00  First  1 file  in 00:00" (first-turn)))
-      (should (gemini-companion-overview-test-rows "auto  a  in 00:00"))
+      (should (equal "▾ 00:00  First  1 file  +1 −1" (first-turn)))
+      (should (gemini-companion-overview-test-rows "auto  \\+1 −1  a\\'"))
       ;; Without the newer change, it counts its own.
       (gemini-companion-overview-test-go-to "Second")
       (gemini-companion-overview-test-keys "u")
