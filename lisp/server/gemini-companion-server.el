@@ -622,21 +622,17 @@ the call was sent."
 
 (defun gemini-companion-server-search-in (temporaries done)
   "Write the discovery files in TEMPORARIES, temporary directories.
-Remove those in earlier TEMPORARIES.  Call DONE with lists (DIRECTORY
-ROOT) of the discovery directories without a file because they are in the
-workspace root ROOT, when the files are written, or after a failure with
-nil.  Return non-nil if the server was called."
+Remove those in earlier TEMPORARIES.  Call DONE when the files are written, or
+after a failure.  Return non-nil if the server was called."
   (setq gemini-companion-server--temporaries temporaries)
   (when-let* ((process gemini-companion-server--current))
     (gemini-companion-server-ask
      'temporaries-update (list temporaries)
-     (lambda (answer)
-       (let ((files (plist-get answer :discovery)))
-         (when files
-           (process-put process 'info
-                        (plist-put (process-get process 'info)
-                                   :discovery files))))
-       (funcall done (plist-get answer :refused))))))
+     (lambda (files)
+       (when files
+         (process-put process 'info
+                      (plist-put (process-get process 'info) :discovery files)))
+       (funcall done)))))
 
 (defun gemini-companion-server-ask (method args done &optional failed process)
   "Call METHOD of the server with ARGS, and then DONE or FAILED.

@@ -81,11 +81,6 @@ CLI.  If several are installed, the command asks, and sets this option."
 It is nil if the server uses the same one, or if the CLI has ended.")
 (put 'gemini-companion-cli--other-temporary 'permanent-local t)
 
-(defvar gemini-companion-cli--refused nil
-  "Lists (DIRECTORY ROOT) of refused directories for discovery files.
-CLIs search in DIRECTORY, which is in the workspace root ROOT.  See
-`gemini-companion-server-search-in'.")
-
 (defvar-local gemini-companion-cli--failure nil
   "Exit status with which the CLI in this buffer has failed to start, or nil.")
 
@@ -200,21 +195,18 @@ The finding has a remedy; see `gemini-companion-status-checks'."
 
 (defun gemini-companion-cli--search-finding (client directory)
   "Return the finding about the search of CLIENT for Emacs in DIRECTORY."
-  (let ((variable (gemini-companion-client-home-variable client))
-        (root (cadr (assoc directory gemini-companion-cli--refused
-                           (lambda (a b)
-                             (equal (file-truename a) (file-truename b)))))))
-    (if root
-        `(bad ,(format "it searches %s for Emacs, a directory in the workspace root %s"
-                       directory root)
-              ,(format "Set %s to a directory outside of the workspace roots, \
-and restart the CLI." variable))
-      `(note ,(format "it searches %s for editors" directory)
-             ,(format "Start it with the same %s as Emacs%s." variable
-                      (if (gemini-companion-client-temporary-directory client)
-                          (substitute-command-keys
-                           ", or with \\[gemini-companion-run]")
-                        ""))))))
+  (let ((file (cadr (assoc client (plist-get (gemini-companion-server-info)
+                                             :discovery)))))
+    `(note ,(format "it searches %s for editors%s" directory
+                    (if file
+                        (format ", but the discovery file is in %s"
+                                (directory-file-name (file-name-directory file)))
+                      ""))
+           ,(format "Start it with the same %s as Emacs%s."
+                    (gemini-companion-client-home-variable client)
+                    (if (gemini-companion-client-temporary-directory client)
+                        (substitute-command-keys ", or with \\[gemini-companion-run]")
+                      "")))))
 
 (defun gemini-companion-cli--remedy (finding)
   "Return the remedy of FINDING without its details, to follow a semicolon."
@@ -519,10 +511,7 @@ Then call THEN, if it is non-nil and there is a server."
     (delq nil (mapcar (apply-partially #'buffer-local-value
                                        'gemini-companion-cli--other-temporary)
                       (buffer-list))))
-   (lambda (refused)
-     (setq gemini-companion-cli--refused refused)
-     (when then
-       (funcall then)))))
+   (or then #'ignore)))
 
 (defun gemini-companion-cli--delete-files ()
   "Delete the files for the CLI of this buffer, which ends.
@@ -657,24 +646,11 @@ some time after the start of the CLI."
   (let* ((cli gemini-companion-terminal-cli)
          (finding (gemini-companion-cli-finding
                    (gemini-companion-terminal-cli-client cli)
-                   (gemini-companion-terminal-cli-directory cli)
-                   (gemini-companion-cli--refused-search))))
+                   (gemini-companion-terminal-cli-directory cli))))
     (format "%s is not connected; %s (%s shows why)"
             (gemini-companion-cli-name cli)
             (gemini-companion-cli--remedy finding)
             (substitute-command-keys "\\[gemini-companion-status]"))))
-
-(defun gemini-companion-cli--refused-search ()
-  "Return the directory in which the CLI of this buffer cannot find Emacs, or nil.
-The server refuses to write a discovery file there, as the directory is in a
-workspace root."
-  (when-let* ((temporary gemini-companion-cli--other-temporary)
-              (directory (gemini-companion-cli--search-directory
-                          (gemini-companion-terminal-cli-client
-                           gemini-companion-terminal-cli)
-                          temporary)))
-    (and (assoc directory gemini-companion-cli--refused)
-         directory)))
 
 (defun gemini-companion-cli--withdraw-hints (&rest _)
   "Withdraw all hints, as a CLI has connected or disconnected."

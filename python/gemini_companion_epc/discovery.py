@@ -81,22 +81,6 @@ class DiscoveryFiles:
                 self._sweep(_ELSEWHERE, Path(_directory_in(temporary)))
         self._temporaries = new
 
-    def refused(self, roots: Sequence[str]) -> list[list[str]]:
-        """Return the directories without a file because of a root, and that root.
-
-        The roots have true names.
-
-        A discovery file has the token: in a workspace root, a program that reads or
-        copies the project would get it.
-        """
-        refused = []
-        for temporary in self._temporaries:
-            true = Path(_true_name(temporary))
-            containing = [root for root in roots if true.is_relative_to(root)]
-            if containing:
-                refused.append([_directory_in(temporary), containing[0]])
-        return refused
-
     def directories(self, client: Client) -> set[str]:
         """Return the true names of the directories that have a file of ``client``."""
         return {
@@ -142,28 +126,40 @@ class DiscoveryFiles:
         if not self.may_connect(client):
             return []
         problems = _unusable_roots(client, roots)
-        payload = self._payload(client, roots)
-        if client is _ELSEWHERE and self._temporaries:
-            # After a crash, a sweep finds the files elsewhere by this entry.
-            payload["temporaries"] = list(self._temporaries)
-        problem = self._publish(client, self._path(client), payload)
+        problem = self._publish(
+            client, self._path(client), self._payload(client, roots)
+        )
         if problem:
             problems.append(f"{problem}; a new {client.title} cannot find this Emacs")
         return problems
 
     def _update_elsewhere(self, roots: Sequence[str]) -> list[str]:
-        """Write the files in the other temporary directories; remove unwanted ones."""
-        refused = {directory for directory, _ in self.refused(roots)}
-        directories = set(map(_directory_in, self._temporaries)) - refused
+        """Write the files in the other temporary directories; remove unwanted ones.
+
+        A discovery file has the token: in a workspace root, a program that reads or
+        copies the project would get it.  The roots have true names.
+        """
+        wanted: set[Path] = set()
+        problems: list[str] = []
         name = self._path(_ELSEWHERE).name
-        wanted = {Path(directory, name) for directory in directories}
-        refused_files = {Path(directory, name) for directory in refused}
-        for path in (self._extra | refused_files) - wanted:
+        for temporary in self._temporaries:
+            true = Path(_true_name(temporary))
+            path = Path(_directory_in(temporary), name)
+            if any(true.is_relative_to(root) for root in roots):
+                problems.append(
+                    f"{temporary} is in a workspace root; set TMPDIR to another one"
+                )
+                self._extra.add(path)
+            else:
+                wanted.add(path)
+        for path in self._extra - wanted:
             with suppress(OSError):
                 path.unlink()
         self._extra = wanted
         payload = self._payload(_ELSEWHERE, roots)
-        problems = (self._publish(_ELSEWHERE, path, payload) for path in sorted(wanted))
+        problems += (
+            self._publish(_ELSEWHERE, path, payload) for path in sorted(wanted)
+        )
         return [
             f"{problem}; a {_ELSEWHERE.title} with that TMPDIR cannot find this Emacs"
             for problem in problems
@@ -214,22 +210,13 @@ class DiscoveryFiles:
             self._sweep(client, self._path(client).parent)
 
     def _sweep(self, client: Client, directory: Path) -> None:
-        """Remove such files from ``directory``, and from directories that they name."""
-        own = self._path(client)
+        """Remove such files from ``directory``."""
+        own = self._path(client).name
         with suppress(OSError):
             if not is_own(directory.lstat()):
                 return
             for path in directory.glob(client.file_name("*", "*")):
-                # Only the files in the directory of this server name others.
-                temporaries = _temporaries_in(path) if directory == own.parent else []
-                if path.name == own.name:
-                    # The previous process of this server has crashed: the next update
-                    # removes what it has written and this one does not want.
-                    left = {temporary / own.name for temporary in temporaries}
-                    self._extra = self._extra | left
-                elif _is_stale(path, self._pid):
-                    for temporary in temporaries:
-                        self._sweep(client, temporary)
+                if path.name != own and _is_stale(path, self._pid):
                     logger.info("Removing a stale discovery file: %s", path)
                     path.unlink()
 
@@ -263,18 +250,6 @@ def _directory_in(temporary: str) -> str:
     """Return the directory that is searched if the temporary one is ``temporary``."""
     names = ("TMPDIR", "TEMP")  # Windows has the second one
     return str(_ELSEWHERE.directory(dict.fromkeys(names, temporary)))
-
-
-def _temporaries_in(path: Path) -> list[Path]:
-    """Return the other directories that the discovery file ``path`` names."""
-    temporaries = content_of(path).get("temporaries")
-    if not isinstance(temporaries, list):
-        return []
-    return [
-        Path(_directory_in(temporary))
-        for temporary in temporaries
-        if isinstance(temporary, str)
-    ]
 
 
 def _true_name(path: str) -> str:

@@ -285,14 +285,13 @@ class Server:
         self._linked.set_roots(roots)
         await self._update_files()
 
-    async def temporaries_update(self, temporaries: Sequence[str]) -> Facts:
+    async def temporaries_update(self, temporaries: Sequence[str]) -> list[list[str]]:
         """Write discovery files in the temporary directories ``temporaries`` as well.
 
-        Return all names of discovery files, and the directories that are refused, each
-        with the workspace root that it is in.
+        Return all names of discovery files.
         """
-        refused = await self._update_files(temporaries)
-        return {"discovery": self._discovery.names(), "refused": refused}
+        await self._update_files(temporaries)
+        return self._discovery.names()
 
     async def processes(self) -> list[Facts]:
         """Return descriptions of the running CLIs of this user."""
@@ -362,27 +361,24 @@ class Server:
 
     async def _update_files(
         self, temporaries: Sequence[str] | None = None, is_first: bool = False
-    ) -> list[list[str]]:
+    ) -> None:
         """Write the discovery files, also in new ``temporaries``, if not None.
 
-        Return the directories that are `refused`.  If ``is_first``, remove those of
-        servers that have ended.
+        If ``is_first``, remove those of servers that have ended.
         """
         files, ask = self._discovery, self._ask_files
         async with self._one_update:
             if self._stop.is_set():
-                return []
+                return
             if is_first:
                 await ask("old discovery files", files.sweep)
             if temporaries is not None:
                 await ask("TMPDIR", files.search_also, temporaries)
             await ask("PATH", files.search_path)
-            roots = self._linked.roots
-            updates = files.updates(roots).items()
+            updates = files.updates(self._linked.roots).items()
             answers = (ask(key, update) for key, update in updates)
             for problems in await asyncio.gather(*answers):
                 self._warn_once(problems or [])
-            return await ask("TMPDIR", files.refused, roots) or []
 
     async def _ask_files(
         self, key: str, function: Callable[..., Result], *args: object

@@ -48,16 +48,9 @@ def test_emacs_learns_where_a_client_runs_searches_and_is_connected(
                 facts = next(facts for facts in processes if facts["pid"] == child.pid)
             # A discovery file is written there as well.
             temporary = str(tmp_path / "temporary")
-            answer = plist(
-                emacs.call("temporaries-update", [temporary, temporary + "/roots/x"])
-            )
-            assert [name for name, _ in answer["discovery"]][-2:] == ["gemini"] * 2
-            assert not answer["refused"]
-            emacs.call("roots-update", [temporary + "/roots"])
-            answer = plist(emacs.call("temporaries-update", [temporary + "/roots/x"]))
-            assert answer["refused"] == [
-                [f"{temporary}/roots/x/gemini/ide", f"{temporary}/roots"]
-            ]
+            answer = emacs.call("temporaries-update", [temporary])
+            assert answer[-1][0] == "gemini"
+            assert answer[-1][1].startswith(f"{temporary}/gemini/ide/")
             child.kill()
     assert facts == {
         "pid": child.pid,

@@ -139,25 +139,24 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
 (ert-deftest gemini-companion-run-writes-no-token-into-a-workspace-root ()
   :tags '(pure)
   (gemini-companion-run-test-with-mode
-    (let* ((place (expand-file-name ".direnv/tmp" directory))
-           (buffer (gemini-companion-run-test-in-place place)))
-      (find-file "a")
-      (gemini-companion-test-eventually gemini-companion-run-test-started)
+    (let ((place (expand-file-name ".direnv/tmp" directory))
+          (warnings nil))
+      (cl-letf (((symbol-function 'display-warning)
+                 (lambda (_type message &rest _) (push message warnings))))
+        (gemini-companion-run-test-in-place place)
+        (gemini-companion-test-eventually gemini-companion-run-test-started)
+        (gemini-companion-test-eventually warnings))
+      (should (string-prefix-p (concat place " is in a workspace root; set TMPDIR")
+                               (car warnings)))
       (should-not (file-exists-p ".direnv"))
-      (with-current-buffer buffer
-        (pcase-let ((`(,mark ,text ,remedy)
-                     (gemini-companion-cli-finding
-                      "gemini" directory (concat place "//gemini/ide"))))
-          (should (eq 'bad mark))
-          (should (string-search (directory-file-name directory) text))
-          (should (string-prefix-p "Set TMPDIR to a directory outside" remedy)))
-        (insert " >   Type your message\n")
-        (let (announced)
-          (cl-letf (((symbol-function 'gemini-companion-idle-user-p) #'always)
-                    ((symbol-function 'gemini-companion-idle-announce)
-                     (lambda (text) (setq announced text) #'ignore)))
-            (gemini-companion-test-run-timers))
-          (should (string-search "not connected; set TMPDIR to" announced)))))))
+      (pcase-let ((`(note ,text ,remedy)
+                   (gemini-companion-cli-finding
+                    "gemini" directory (concat place "/gemini/ide"))))
+        (should (string-match-p
+                 (format "it searches %s.*, but the discovery file is in /"
+                         (regexp-quote place))
+                 text))
+        (should (string-prefix-p "Start it with the same TMPDIR as Emacs" remedy))))))
 
 (ert-deftest gemini-companion-run-reports-a-cli-that-cannot-start ()
   (gemini-companion-run-test-with-mode
