@@ -136,14 +136,16 @@ Do nothing if the state of its CLI shows REQUEST.  EVENT is as in
 (defun gemini-companion-notify--header ()
   "Return the header line of the terminal of a CLI.
 It has the number of its requests that await an answer, and the key that goes
-there, or nothing."
+there; how to connect it; or nothing."
   (gemini-companion-label-header
-   (list (gemini-companion-notify--waiting
-          (seq-filter (lambda (request)
-                        (eq (current-buffer)
-                            (gemini-companion-session-terminal
-                             (gemini-companion-request-session request))))
-                      (gemini-companion-requests-certain))))))
+   (list (if (gemini-companion-session-of-terminal (current-buffer))
+             (gemini-companion-notify--waiting
+              (seq-filter (lambda (request)
+                            (eq (current-buffer)
+                                (gemini-companion-session-terminal
+                                 (gemini-companion-request-session request))))
+                          (gemini-companion-requests-certain)))
+           gemini-companion-terminal-hint))))
 
 (defun gemini-companion-notify--waiting (requests)
   "Return a text about the number of REQUESTS, or nil if there are none.

@@ -87,9 +87,6 @@ It is nil if the server uses the same one, or if the CLI has ended.")
 (defvar gemini-companion-cli--waiting nil
   "Buffers in which a CLI starts once it can connect.")
 
-(defvar gemini-companion-cli--withdrawals nil
-  "Functions that withdraw the hints about how to connect a CLI.")
-
 (defvar gemini-companion-cli--exported nil
   "Entries that were added to each environment, a list of strings.")
 
@@ -626,48 +623,23 @@ and the buffer-local ones of packages such as envrc and mise."
 ;;;; Hints
 
 (defun gemini-companion-cli--hint (process)
-  "Show how to connect the CLI of PROCESS, unless it is connected.
-Wait until the user is idle and the CLI asks no question.  A timer calls this
-some time after the start of the CLI."
+  "Show in its header line how to connect the CLI of PROCESS, if it is not.
+A timer calls this some time after the start of the CLI."
   (when (and (process-live-p process)
-             (gemini-companion-server-ready-p)
-             (not (memq (process-buffer process)
-                        (mapcar #'gemini-companion-session-terminal
-                                (gemini-companion-sessions)))))
+             (gemini-companion-server-ready-p))
     (with-current-buffer (process-buffer process)
-      (if (or (not (gemini-companion-idle-user-p))
-              (gemini-companion-cli--asks-p))
-          (run-at-time 1 nil #'gemini-companion-cli--hint process)
-        (push (gemini-companion-idle-announce (gemini-companion-cli--hint-text))
-              gemini-companion-cli--withdrawals)))))
+      (setq gemini-companion-terminal-hint (gemini-companion-cli--hint-text))
+      (force-mode-line-update))))
 
 (defun gemini-companion-cli--hint-text ()
-  "Return a message about the CLI of this buffer, which is not connected."
-  (let* ((cli gemini-companion-terminal-cli)
-         (finding (gemini-companion-cli-finding
-                   (gemini-companion-terminal-cli-client cli)
-                   (gemini-companion-terminal-cli-directory cli))))
-    (format "%s is not connected; %s (%s shows why)"
-            (gemini-companion-cli-name cli)
+  "Return a text about the CLI of this buffer, which is not connected."
+  (let ((finding (gemini-companion-cli-finding
+                  (gemini-companion-terminal-cli-client gemini-companion-terminal-cli)
+                  (gemini-companion-terminal-cli-directory
+                   gemini-companion-terminal-cli))))
+    (format "Not connected; %s (%s shows why)"
             (gemini-companion-cli--remedy finding)
             (substitute-command-keys "\\[gemini-companion-status]"))))
-
-(defun gemini-companion-cli--withdraw-hints (&rest _)
-  "Withdraw all hints, as a CLI has connected or disconnected."
-  (while gemini-companion-cli--withdrawals
-    (funcall (pop gemini-companion-cli--withdrawals))))
-
-(defun gemini-companion-cli--asks-p ()
-  "Return non-nil if the CLI of this buffer asks for trust, a sign-in or the like.
-Search the last 15 lines for the question.  A CLI that has displayed nothing yet
-may be about to ask."
-  (save-excursion
-    (goto-char (point-max))
-    (skip-chars-backward " \t\n")
-    (or (bobp)
-        (re-search-backward
-         "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
-         (line-beginning-position -14) t))))
 
 ;;;; End
 
@@ -764,11 +736,8 @@ Omit the line of the terminal about the end of the process."
         4))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'cli)))
-  "Watch the terminals of connected CLIs, and check their settings.
-Withdraw the hints about how to connect."
+  "Watch the terminals of connected CLIs, and check their settings."
   '((gemini-companion-session-changed-functions gemini-companion-terminal-watch)
-    (gemini-companion-session-changed-functions
-     gemini-companion-cli--withdraw-hints)
     (gemini-companion-session-changed-functions
      gemini-companion-cli--check-settings)))
 
@@ -797,8 +766,7 @@ Withdraw the hints about how to connect."
   (gemini-companion-input-file-delete-all)
   (gemini-companion-cli--start-waiting "The server is not running")
   (gemini-companion-cli--export nil)
-  (cancel-function-timers #'gemini-companion-cli--hint)
-  (gemini-companion-cli--withdraw-hints))
+  (cancel-function-timers #'gemini-companion-cli--hint))
 
 ;;;; Commands
 

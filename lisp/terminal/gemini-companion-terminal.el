@@ -84,6 +84,10 @@ If the side window is selected, `gemini-companion-run' hides it."
 
 ;;;; State
 
+(defvar-local gemini-companion-terminal-hint nil
+  "How to connect the CLI in this buffer, for its header line, or nil.
+It is displayed while the CLI is not connected.")
+
 (defvar gemini-companion-terminal-header-function #'ignore
   "Function that returns the header line of the terminal of a CLI.
 It is called without arguments in the buffer of the terminal, while the

@@ -55,7 +55,7 @@
     (setq gemini-companion-terminal-cli
           (gemini-companion-terminal-cli-make
            :client "bare" :directory nil :number 1))
-    (should (string-search "is not connected; start it again"
+    (should (string-search "Not connected; start it again"
                            (gemini-companion-cli--hint-text)))))
 
 (ert-deftest gemini-companion-clients-show-their-state-in-titles ()
