@@ -7,10 +7,6 @@ is started plainly, reads the event and prints {}.  Both are processor time.  So
 those of the hook before an edit; without rules, its comparator is an echo.  The
 question is for the diagnostics of a file, by a bridge that runs: HTTP, EPC, Emacs,
 and back, without any language server; its limit is the start of an empty Python.
-
-What a CLI asks before a command is a row of the overview; that takes the time from
-the event until the row is in the buffer.  The comparator is the way of the event to a
-hook, the one above from its start to its end.
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +31,6 @@ from usage import memory_at_rest
 
 ROUNDS = 21
 QUESTIONS = 100
-PAUSE = 0.3
 OPTIONS = ("-E", "-s", "-S")
 TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
@@ -50,16 +44,6 @@ START = """
  (gemini-companion-part-ready 'tools 'started) t)
 """
 
-LOOK = """
-(progn (gemini-companion-list) (defvar bench-row nil) (defvar bench-command "")
- (defun bench-look ()
-  (if (with-current-buffer "*gemini*"
-       (save-excursion (goto-char (point-min)) (search-forward bench-command nil t)))
-   (setq bench-row (float-time))
-   (run-at-time 0.002 nil #'bench-look)))
- t)
-"""
-
 
 def measure(directory: Path) -> Iterator[Row]:
     file = directory / "file.txt"
@@ -70,7 +54,6 @@ def measure(directory: Path) -> Iterator[Row]:
         yield from _hook(emacs, file)
         yield from _review(emacs, file)
         yield from _question(emacs, file)
-        yield from _permission(emacs, file)
 
 
 def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
@@ -145,44 +128,6 @@ def _review(emacs: Editor, file: Path) -> Iterator[Row]:
     what = "the same, with rules, p10, CPU, ms"
     yield row(what, samples('("*.c" . always)', plain), Goal(times=1.5), part=0.1)
     emacs.ask("(progn (setq gemini-companion-review-rules nil) t)")
-
-
-def _permission(emacs: Editor, file: Path) -> Iterator[Row]:
-    bridge = emacs.scratch.home / BRIDGE
-    numbers = count()
-    emacs.ask(" ".join(LOOK.split()))
-
-    def run(command: str, *program: object) -> float:
-        """Run the hook of Gemini CLI, and return when it was started."""
-        event = {
-            "hook_event_name": "Notification",
-            "notification_type": "ToolPermission",
-            "cwd": str(file.parent),
-            "details": {"type": "exec", "command": command},
-        }
-        began = time.time()
-        _output(emacs, file, event, *program)
-        return began
-
-    def ours() -> float:
-        # A CLI does not ask again this soon; the list then waits for further changes.
-        time.sleep(PAUSE)  # the list waits for less
-        command = f"echo row {next(numbers)} is asked"
-        emacs.ask(
-            f'(progn (setq bench-row nil bench-command "{command}") (bench-look) t)'
-        )
-        began = run(command, *OPTIONS, bridge, "gemini", "--notice")
-        until(lambda: bool(emacs.ask("(and bench-row t)")), "the row is in the list")
-        shown = float(emacs.ask('(format "%f" bench-row)'))
-        return 1000 * (shown - began)
-
-    def plain() -> float:
-        began = run("", "-c", TRIVIAL)
-        return 1000 * (time.time() - began)
-
-    samples = alternate(ROUNDS, ours=ours, comparator=plain)
-    what = "a command is asked about → row in the list, ms"
-    yield row(what, samples, Goal(times=4))
 
 
 def _output(

@@ -113,19 +113,6 @@ COUNT is the number of all questions."
 
 ;;;; Request
 
-(cl-defmethod gemini-companion-permission-superfluous-p
-  ((inquiry gemini-companion-inquiry))
-  "Return non-nil if INQUIRY is known already, with its options.
-After its hook has run, Copilot CLI notifies of the question once more, without
-the options."
-  (and (gemini-companion-permission-partial inquiry)
-       (seq-some (lambda (other)
-                   (and (gemini-companion-inquiry-p other)
-                        (not (eq other inquiry))
-                        (gemini-companion-permission-of-p
-                         other (gemini-companion-permission-session inquiry))))
-                 (gemini-companion-permissions-open))))
-
 (cl-defmethod gemini-companion-permission-major-mode
   ((_inquiry gemini-companion-inquiry))
   "Return the mode for a question of the model."
@@ -249,9 +236,6 @@ You confirm the answer before it is sent, since some completion interfaces
 choose the first option for an empty input."
   (interactive nil gemini-companion-inquiry-mode)
   (let ((inquiry (gemini-companion-permission-to-answer)))
-    (unless (gemini-companion-permission-answer inquiry)
-      (user-error "Answer in the terminal of %s"
-                  (gemini-companion-permission-title inquiry)))
     (let* ((answers (mapcar
                      (lambda (choice)
                        (cons (if (string-blank-p

@@ -8,9 +8,9 @@
 ;; A permission is a request: a linked CLI asks before it runs a command, fetches a
 ;; URL or calls a tool.  A hook of the CLI reports the question; Emacs displays it.
 ;;
-;; Most CLIs ask in their terminals; such a permission is a row of the overview that
-;; leads to the terminal.  For some CLIs the hook waits for Emacs: then the slot `answer'
-;; of the permission has a function, which is called once.  Only one key allows, in the
+;; Most CLIs ask in their terminals: then the permission is what a question of the state
+;; is about, and ends with that.  For some CLIs the hook waits for Emacs: then the slot
+;; `answer' of the permission has a function, which is called once.  Only one key allows, in the
 ;; buffer of the permission, after each part of the text was on the screen.  In all other
 ;; cases, the CLI asks in its terminal.
 ;;
@@ -65,7 +65,9 @@ A CLI chooses the text, and a long text takes time to display.")
                (:copier nil))
   "A question of a CLI for permission to run a tool.
 ID is the ID of the question in the server, a string.  ANSWER is a function
-that sends the answer, or nil if no hook waits for it.  INPUT is the text from
+that sends the answer; it is nil once the answer is sent, or if the CLI asks in
+its terminal: then the permission is not open, and what a question of the state
+is about, see `gemini-companion-state-ask'.  INPUT is the text from
 the server, from which these slots are read:
   TOOL is its name, and COMMAND the command of a shell, or nil.
   ARGUMENTS are the other ones, lists (NAME TEXT); PARTIAL is non-nil if
@@ -73,28 +75,15 @@ the server, from which these slots are read:
   CUT is the number of characters that are not displayed, as the text is too
   long, or 0.
   SUMMARY is the tool and the first line.
-  FILE is the true name of the file of an edit, or nil.
 DIRECTORY is the directory of the CLI.
 OUTCOME is nil while the permission is open; `allowed', `refused', or `ended'.
-STARTED is the time at which the process of the CLI began, or nil if the
-process has exited.
-ASKED-THERE is non-nil once the title of its terminal has shown that the CLI
-asks there, and SEEN once the user has visited the terminal.
 APPEARED is non-nil once the permission was displayed, and BUFFER is the buffer
 that displays it, or nil."
-  id answer input tool command arguments partial cut summary file
-  directory outcome started asked-there seen appeared buffer)
+  id answer input tool command arguments partial cut summary
+  directory outcome appeared buffer)
 
 (defvar gemini-companion-permission--open nil
   "The open permissions, oldest first.")
-
-(defvar gemini-companion-permission--ready-seconds 5
-  "Seconds after which the question of a CLI has ended if its title is ready.
-Until then, the title may be old: a CLI may ask in its terminal some time after
-its hook has returned.")
-
-(defvar gemini-companion-permission--timer nil
-  "The timer that polls for permissions that have ended, or nil.")
 
 (defvar gemini-companion-permission--answered nil
   "The last permissions that were answered in Emacs, the newest first.")
@@ -146,16 +135,15 @@ if INPUT is too long to be displayed whole, but display the question."
             (null (gemini-companion-permission-session-of facts)))
         (funcall answer nil)
       (let ((permission (gemini-companion-permission--read facts input)))
-        (if (and id (zerop (gemini-companion-permission-cut permission)))
-            (setf (gemini-companion-permission-id permission) id
-                  (gemini-companion-permission-answer permission) answer)
-          (funcall answer nil))
-        (gemini-companion-permission--end-earlier
-         (gemini-companion-permission-session permission))
-        (unless (gemini-companion-permission-superfluous-p permission)
-          (cl-callf append gemini-companion-permission--open (list permission))
-          (gemini-companion-permission--watch)
-          (gemini-companion-request-notify permission 'opened))))))
+        (cond ((and id (zerop (gemini-companion-permission-cut permission)))
+               (setf (gemini-companion-permission-id permission) id
+                     (gemini-companion-permission-answer permission) answer)
+               (cl-callf append gemini-companion-permission--open (list permission))
+               (gemini-companion-request-notify permission 'opened))
+              (t
+               (funcall answer nil)
+               (gemini-companion-state-ask
+                (gemini-companion-permission-session permission) permission)))))))
 
 (defun gemini-companion-permission--private-p (directory)
   "Return non-nil if nothing of DIRECTORY is shared now."
@@ -169,7 +157,7 @@ of the slots that are the same for all kinds.")
 
 (cl-defmethod gemini-companion-permission-new ((_kind (eql 'permission)) parsed slots)
   "Return the permission for PARSED and SLOTS."
-  (pcase-let* (((map :tool :command :arguments :file) parsed)
+  (pcase-let* (((map :tool :command :arguments) parsed)
                (cut (gemini-companion-permission-fit
                      `(,tool ,command ,@(apply #'append arguments))))
                (`(,shown-tool ,shown-command . ,rest) (car cut)))
@@ -177,7 +165,6 @@ of the slots that are the same for all kinds.")
            :tool (or shown-tool "") :command shown-command
            :arguments (seq-partition rest 2) :cut (cdr cut)
            :summary (gemini-companion-permission-summarize tool command arguments)
-           :file (and file (gemini-companion-text-true-name file))
            slots)))
 
 (defun gemini-companion-permission--read (facts input)
@@ -189,11 +176,9 @@ For FACTS and INPUT, see `gemini-companion-permission-ask'."
      (pcase (plist-get parsed :kind)
        ("plan" 'plan)
        ("inquiry" 'inquiry)
-       ("start" 'start)
        (_ 'permission))
      parsed
      (list :session session
-           :started (gemini-companion-permission--started session)
            :input input
            :partial (plist-get parsed :partial)
            :directory (plist-get facts :directory)))))
@@ -280,30 +265,9 @@ By default, do nothing."
   nil)
 
 (defun gemini-companion-permission--follow-windows ()
-  "Record visits of terminals, and close ended permissions that the user has left.
-Do so outside of redisplay."
-  (when (or gemini-companion-permission--open gemini-companion-permission--ended)
-    (let ((left (frame-old-selected-window)))
-      (run-at-time 0 nil #'gemini-companion-permission--visit
-                   (list (window-buffer)
-                         (and (window-live-p left) (window-old-buffer left)))))))
-
-(defun gemini-companion-permission--visit (buffers)
-  "Record that the user has visited BUFFERS, and close what the user has left."
-  (dolist (permission gemini-companion-permission--open)
-    (when (and (null (gemini-companion-permission-answer permission))
-               (memq (gemini-companion-session-terminal
-                      (gemini-companion-permission-session permission))
-                     buffers))
-      (gemini-companion-permission--set-seen permission)))
-  (gemini-companion-permission--close-left))
-
-(defun gemini-companion-permission--set-seen (permission)
-  "Record that the user has seen PERMISSION in its terminal.
-Some CLIs do not report that the user has refused it there."
-  (unless (gemini-companion-permission-seen permission)
-    (setf (gemini-companion-permission-seen permission) t)
-    (gemini-companion-request-notify permission 'changed)))
+  "Close ended permissions that the user has left, outside of redisplay."
+  (when gemini-companion-permission--ended
+    (run-at-time 0 nil #'gemini-companion-permission--close-left)))
 
 (defun gemini-companion-permission--close-left ()
   "Close the buffers of ended permissions, except in the selected window.
@@ -359,13 +323,13 @@ selected window stays selected, although quitting a window may select another."
   (buffer-local-value 'gemini-companion-permission-here (window-buffer window)))
 
 (defun gemini-companion-permission--return (permission)
-  "Let the CLI of PERMISSION ask in its terminal, if its hook waits for Emacs."
-  (when-let* ((answer (gemini-companion-permission-answer permission)))
-    (setf (gemini-companion-permission-answer permission) nil
-          (gemini-companion-permission-since permission) (float-time))
-    (gemini-companion-permission--watch)
+  "Let the CLI of PERMISSION, which is open, ask in its terminal."
+  (let ((answer (gemini-companion-permission-answer permission)))
+    (setf (gemini-companion-permission-answer permission) nil)
+    (gemini-companion-permission--close permission 'ended)
     (funcall answer nil)
-    (gemini-companion-request-notify permission 'changed)))
+    (gemini-companion-state-ask (gemini-companion-permission-session permission)
+                                permission)))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'withdrawn)) id how)
   "Record that the CLI no longer waits for the answer to the question ID.
@@ -373,11 +337,10 @@ HOW is `returned' if it asks in its terminal instead, else `ended'."
   (if-let* ((permission (cl-find id gemini-companion-permission--open
                                  :key #'gemini-companion-permission-id
                                  :test #'equal)))
-      (cond ((eq how 'ended)
-             (gemini-companion-permission--close permission 'ended))
-            ((gemini-companion-permission-answer permission)
-             ;; The hook no longer waits, so the answer has no effect.
-             (gemini-companion-permission--return permission)))
+      (if (eq how 'ended)
+          (gemini-companion-permission--close permission 'ended)
+        ;; The hook no longer waits, so the answer has no effect.
+        (gemini-companion-permission--return permission))
     (when-let* ((permission (cl-find id gemini-companion-permission--answered
                                      :key #'gemini-companion-permission-id
                                      :test #'equal)))
@@ -394,16 +357,6 @@ the hooks."
   (mapc #'gemini-companion-permission--return
         gemini-companion-permission--open))
 
-;;;; Unreported ends
-
-(defun gemini-companion-permission--of (session)
-  "Return the open permissions that the CLI of SESSION asks in its terminal."
-  (seq-filter
-   (lambda (permission)
-     (and (null (gemini-companion-permission-answer permission))
-          (gemini-companion-permission-of-p permission session)))
-   gemini-companion-permission--open))
-
 (defun gemini-companion-permission-of-p (permission session)
   "Return non-nil if the CLI of SESSION asks PERMISSION."
   (let ((other (gemini-companion-permission-session permission)))
@@ -414,181 +367,35 @@ the hooks."
              (eql (gemini-companion-session-pid session)
                   (gemini-companion-session-pid other))))))
 
-(defun gemini-companion-permission-progressed (facts)
-  "End the permissions that the CLI of FACTS has asked in its terminal.
-Called when a hook reports another event, so that the CLI no longer waits.  For
-FACTS, see `gemini-companion-permission-ask'."
-  (when-let* ((session (gemini-companion-permission-session-of facts)))
-    (dolist (permission (gemini-companion-permission--of session))
-      (gemini-companion-permission--close permission 'ended))))
-
 ;; Gemini CLI reports only the end of a call, until which a rename may wait.
-(defun gemini-companion-permission-end-of-tool (facts tool)
-  "End the permissions of the CLI of FACTS for TOOL, a name, as TOOL begins.
-For FACTS, see `gemini-companion-permission-ask'."
-  (when-let* ((session (gemini-companion-permission-session-of facts)))
-    (dolist (permission (gemini-companion-permission--of session))
-      (when (string-suffix-p tool (gemini-companion-permission-tool permission))
-        (gemini-companion-permission--close permission 'ended)))))
-
-(defun gemini-companion-permission--end-earlier (session &optional edit)
-  "End the earlier permissions of SESSION in its terminal, since it continues.
-Keep those of the last two seconds, except one for EDIT: the CLI asks about all
-calls in one answer of the model within that time.  Keep them also while its
-title shows that it asks."
-  (let ((asks (eq 'waiting (gemini-companion-state-titled session))))
-    (dolist (permission (gemini-companion-permission--of session))
-      (unless (and (or asks
-                       (< (- (float-time)
-                             (gemini-companion-permission-since permission))
-                          2))
-                   (not (and edit (gemini-companion-permission--about-p
-                                   permission edit))))
-        (gemini-companion-permission--close permission 'ended)))))
-
-(defun gemini-companion-permission--follow-title (session meaning)
-  "End permissions of SESSION according to the MEANING of its title.
-The title shows that the CLI asks only after its hook has returned; between
-two questions it may show for a moment that the CLI works."
-  (let ((permissions (gemini-companion-permission--of session)))
-    (pcase meaning
-      ('waiting
-       (dolist (permission permissions)
-         (setf (gemini-companion-permission-asked-there permission) t)))
-      ('ready
-       (dolist (permission permissions)
-         (gemini-companion-permission--close permission 'ended)))
-      ('working
-       (when (seq-some #'gemini-companion-permission-asked-there permissions)
-         (run-at-time 1 nil #'gemini-companion-permission--end-answered session))))))
-
-(defun gemini-companion-permission--end-answered (session)
-  "End the permissions that SESSION has asked in its terminal.
-Do nothing if the title shows that it asks again."
-  (unless (eq 'waiting (gemini-companion-state-titled session))
-    (dolist (permission (gemini-companion-permission--of session))
-      (when (gemini-companion-permission-asked-there permission)
-        (gemini-companion-permission--close permission 'ended)))))
-
-(defun gemini-companion-permission--watch ()
-  "Poll once a second for permissions that have ended, while a terminal asks."
-  (unless gemini-companion-permission--timer
-    (setq gemini-companion-permission--timer
-          (run-at-time 1 1 #'gemini-companion-permission--poll-ends))))
-
-(defun gemini-companion-permission--poll-ends ()
-  "End the permissions of CLIs that have exited, or whose titles are ready.
-Polling is needed since no hook reports a refusal by a CLI that is not connected
-or by an agent in the background, and since their titles are not followed."
-  (dolist (permission (seq-remove #'gemini-companion-permission-answer
-                                  gemini-companion-permission--open))
-    (let* ((session (gemini-companion-permission-session permission))
-           (connected (gemini-companion-session-connected-p session))
-           (titled (gemini-companion-state-titled session)))
-      (cond
-       ((or (not (or connected
-                     (gemini-companion-permission--running-p permission)))
-            (and (eq titled 'ready)
-                 (or (gemini-companion-permission-asked-there permission)
-                     (< gemini-companion-permission--ready-seconds
-                        (- (float-time)
-                           (gemini-companion-permission-since permission))))))
-        (gemini-companion-permission--close permission 'ended))
-       ((not (or connected (eq titled 'ready)))
-        (gemini-companion-permission--follow-title session titled)))))
-  (unless (seq-some (lambda (permission)
-                      (null (gemini-companion-permission-answer permission)))
-                    gemini-companion-permission--open)
-    (gemini-companion-permission--end-watch)))
-
-(defun gemini-companion-permission--end-watch ()
-  "Stop polling for permissions that have ended."
-  (when gemini-companion-permission--timer
-    (cancel-timer gemini-companion-permission--timer)
-    (setq gemini-companion-permission--timer nil)))
-
-(defun gemini-companion-permission--started (session)
-  "Return when the process of SESSION began, or nil if the process has exited."
-  (let-alist (let ((default-directory "/"))
-               (process-attributes (gemini-companion-session-pid session)))
-    (and (not (equal .state "Z"))
-         .start)))
-
-(defun gemini-companion-permission--running-p (permission)
-  "Return non-nil if the process of the CLI of PERMISSION is alive."
-  (let ((then (gemini-companion-permission-started permission))
-        (now (gemini-companion-permission--started
-              (gemini-companion-permission-session permission))))
-    (and then now
-         ;; Emacs computes the time from the uptime of the system, inexactly.
-         (< (abs (float-time (time-subtract now then))) 2))))
 
 (defun gemini-companion-permission--sessions-changed (previous)
   "End the permissions of those PREVIOUS sessions that have ended."
   (dolist (session previous)
     (unless (cl-member session (gemini-companion-sessions)
                        :test #'gemini-companion-session-same-p)
-      (dolist (permission (gemini-companion-permission--of session))
-        (gemini-companion-permission--close permission 'ended)))))
-
-;;;; Edits
-
-;; Copilot CLI asks about an edit in its terminal as well as by a review.
-
-(defun gemini-companion-permission--follow-request (request event)
-  "End the earlier permissions of the CLI of REQUEST, an edit, if it opens.
-EVENT is `opened' then."
-  (when (and (eq event 'opened)
-             (gemini-companion-edit-p request))
-    (gemini-companion-permission--end-earlier
-     (gemini-companion-edit-session request) request)))
-
-(defun gemini-companion-permission--about-p (permission edit)
-  "Return non-nil if PERMISSION and EDIT have the same file and the same CLI."
-  (and (gemini-companion-permission-file permission)
-       (equal (gemini-companion-permission-file permission)
-              (gemini-companion-edit-true-name edit))
-       (gemini-companion-permission-of-p permission
-                                          (gemini-companion-edit-session edit))))
-
-(cl-defgeneric gemini-companion-permission-superfluous-p (permission)
-  "Return non-nil if the new PERMISSION need not be displayed.
-By default, return non-nil if its edit has an open review, or was proposed and
-decided in the last two seconds: auto-accept may be faster than the question."
-  (when-let* ((file (gemini-companion-permission-file permission))
-              (edit (seq-find (apply-partially #'gemini-companion-permission--about-p
-                                               permission)
-                              (gemini-companion-edits-of-file file))))
-    (or (gemini-companion-edit-open-p edit)
-        (and (gemini-companion-edit-decision edit)
-             (< (- (float-time) (gemini-companion-request-since edit)) 2)))))
+      (dolist (permission gemini-companion-permission--open)
+        (when (gemini-companion-permission-of-p permission session)
+          (gemini-companion-permission--close permission 'ended))))))
 
 ;;;; Request
 
 (cl-defmethod gemini-companion-request-label ((permission gemini-companion-permission))
   "Return the tool and the first line of what the CLI of PERMISSION asks.
-For example: asks  Shell  rm -rf build && make  +40 lines.  If the user may
-have answered it in the terminal, the text begins with: asked."
-  (concat (if (gemini-companion-request-certain-p permission) "asks" "asked")
-          "  " (gemini-companion-permission-summary permission)))
+For example: asks  Shell  rm -rf build && make  +40 lines"
+  (concat "asks  " (gemini-companion-permission-summary permission)))
 
 (cl-defmethod gemini-companion-request-insert
   ((permission gemini-companion-permission))
   "Insert PERMISSION as in its buffer."
   (gemini-companion-permission-insert permission))
 
-(cl-defmethod gemini-companion-request-certain-p
-  ((permission gemini-companion-permission))
-  "Return non-nil if the user has not visited the terminal that asks PERMISSION."
-  (not (gemini-companion-permission-seen permission)))
-
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((permission gemini-companion-permission))
   "Return non-nil if PERMISSION should appear now, to be answered in Emacs.
 Return nil once it has appeared, and while another permission is displayed,
 which it would replace while the user reads."
-  (and (gemini-companion-permission-answer permission)
-       (not (gemini-companion-permission-appeared permission))
+  (and (not (gemini-companion-permission-appeared permission))
        (not (seq-some #'gemini-companion-permission--displayed-p
                       (remq permission gemini-companion-permission--open)))))
 
@@ -605,29 +412,19 @@ which it would replace while the user reads."
                     (inhibit-same-window . t))))
 
 (cl-defmethod gemini-companion-request-show ((permission gemini-companion-permission))
-  "Select the buffer of PERMISSION, or the terminal that asks it."
-  (if (null (gemini-companion-permission-answer permission))
-      (gemini-companion-permission-go-there permission)
-    (setf (gemini-companion-permission-appeared permission) t)
-    (pop-to-buffer (gemini-companion-permission--get-buffer permission)
-                   gemini-companion-permission--display-action)))
+  "Select the buffer of PERMISSION."
+  (setf (gemini-companion-permission-appeared permission) t)
+  (pop-to-buffer (gemini-companion-permission--get-buffer permission)
+                 gemini-companion-permission--display-action))
 
 (cl-defmethod gemini-companion-request-buffer ((permission gemini-companion-permission))
   "Return the buffer of PERMISSION, or nil."
   (let ((buffer (gemini-companion-permission-buffer permission)))
     (and (buffer-live-p buffer) buffer)))
 
-(cl-defmethod gemini-companion-request-shown-in-p
-  ((permission gemini-companion-permission) buffer)
-  "Return non-nil if BUFFER displays PERMISSION, or is the terminal that asks it."
-  (or (eq buffer (gemini-companion-request-buffer permission))
-      (and (null (gemini-companion-permission-answer permission))
-           (eq buffer (gemini-companion-session-terminal
-                       (gemini-companion-permission-session permission))))))
-
 (cl-defmethod gemini-companion-request-answer
   ((permission gemini-companion-permission) answer)
-  "Send ANSWER to PERMISSION by its hook, if that waits."
+  "Send ANSWER to PERMISSION by its hook, which waits."
   (let ((send (gemini-companion-permission-answer permission))
         (private (gemini-companion-permission--private-p
                   (gemini-companion-permission-directory permission))))
@@ -637,8 +434,6 @@ which it would replace while the user reads."
       (user-error "Sharing is paused, or the project is excluded; %s asks in its \
 terminal"
                   (gemini-companion-permission-title permission)))
-     ((null send)
-      (cl-call-next-method))
      (t
       (setf (gemini-companion-permission-answer permission) nil)
       (setq gemini-companion-permission--answered
@@ -798,11 +593,9 @@ The mode is `gemini-companion-permission-mode', or derived from it."
            (cond
             ((gemini-companion-permission-outcome permission)
              '(": this question has ended; q closes it"))
-            ((gemini-companion-permission-answer permission)
-             (gemini-companion-header-keys
-              (gemini-companion-permission-context permission)))
             (t
-             '(" asks in its terminal; RET goes there")))))))
+             (gemini-companion-header-keys
+              (gemini-companion-permission-context permission))))))))
 
 ;;;; Answers by a key
 
@@ -866,8 +659,8 @@ otherwise show the next part.  Signal a `user-error' if the key may not answer."
 
 (defun gemini-companion-permission-go-there (permission)
   "Let the CLI of PERMISSION ask in its terminal, and select the terminal."
-  (gemini-companion-permission--return permission)
-  (gemini-companion-permission--set-seen permission)
+  (when (memq permission gemini-companion-permission--open)
+    (gemini-companion-permission--return permission))
   (if-let* ((terminal (gemini-companion-session-terminal
                        (gemini-companion-permission-session permission))))
       (gemini-companion-terminal-show-question terminal)
@@ -879,10 +672,8 @@ otherwise show the next part.  Signal a `user-error' if the key may not answer."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'permission)))
   "Follow the permissions of the CLIs."
   '((gemini-companion-request-list-functions gemini-companion-permissions-open)
-    (gemini-companion-state-title-functions gemini-companion-permission--follow-title)
     (gemini-companion-session-changed-functions
      gemini-companion-permission--sessions-changed)
-    (gemini-companion-request-functions gemini-companion-permission--follow-request)
     (gemini-companion-context-pause-hook gemini-companion-permission--return-all)
     (gemini-companion-server-crash-hook
      gemini-companion-permission--return-all)
@@ -891,13 +682,9 @@ otherwise show the next part.  Signal a `user-error' if the key may not answer."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'permission)))
   "Let the CLIs ask in their terminals, and close all permissions."
   (gemini-companion-permission--return-all)
-  (dolist (permission gemini-companion-permission--open)
-    (gemini-companion-permission--close permission 'ended))
   (mapc #'gemini-companion-permission--kill gemini-companion-permission--ended)
   (setq gemini-companion-permission--answered nil)
-  (gemini-companion-permission--end-watch)
-  (cancel-function-timers #'gemini-companion-permission--visit)
-  (cancel-function-timers #'gemini-companion-permission--end-answered))
+  (cancel-function-timers #'gemini-companion-permission--close-left))
 
 ;;;; Commands
 

@@ -51,13 +51,6 @@ TEXT is the displayed text of the plan, and PREVIOUS the text of the last plan
 of that CLI, or nil.  BEGINNING is the position of the plan in its buffer."
   text previous beginning)
 
-(cl-defstruct (gemini-companion-plan-start
-               (:noinline t)
-               (:include gemini-companion-permission (kind 'start))
-               (:constructor gemini-companion-plan--make-start)
-               (:copier nil))
-  "Question of a CLI in its terminal whether to start with its plan.")
-
 (defvar gemini-companion-plan--largest 100000
   "Maximum number of characters of a plan to display.")
 
@@ -92,11 +85,6 @@ of that CLI, or nil.  BEGINNING is the position of the plan in its buffer."
                     20))
     plan))
 
-(cl-defmethod gemini-companion-permission-new ((_kind (eql 'start)) parsed slots)
-  "Return the request for PARSED and SLOTS."
-  (apply #'gemini-companion-plan--make-start
-         :tool (plist-get parsed :tool) :cut 0 :summary "" slots))
-
 ;;;; A plan as a request
 
 (cl-defmethod gemini-companion-permission-major-mode ((_plan gemini-companion-plan))
@@ -128,17 +116,6 @@ Signal a `user-error' for another answer: a plan is approved in the terminal."
     (user-error "Answer in the terminal of %s"
                 (gemini-companion-permission-title plan)))
   (cl-call-next-method))
-
-(cl-defmethod gemini-companion-request-label ((start gemini-companion-plan-start))
-  "Return that the CLI of START asks, or asked, whether to start."
-  (if (gemini-companion-request-certain-p start)
-      "asks whether to start"
-    "asked whether to start"))
-
-(cl-defmethod gemini-companion-request-show ((start gemini-companion-plan-start))
-  "Select the terminal of START."
-  (gemini-companion-permission-go-there start)
-  (message "The first choice there accepts all further edits"))
 
 ;;;; Text
 

@@ -279,7 +279,9 @@ written: the files that could not be restored then."
                                  (plist-get facts :client)))
                    :id id :old symbol :new new :answer answer
                    :until (+ (float-time) gemini-companion-rename--patience))))
-      (gemini-companion-permission-end-of-tool facts gemini-companion-rename-tool)
+      ;; Gemini CLI reports only the end of the call, after the rename.
+      (gemini-companion-state-report (gemini-companion-rename-session rename)
+                                     'progress nil)
       (gemini-companion-lookup-guarded answer
         (gemini-companion-rename--check-names symbol new)
         (when (or (gemini-companion-edits-open) gemini-companion-rename--current)

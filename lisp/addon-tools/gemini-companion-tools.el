@@ -736,7 +736,7 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
       ('permission
        (gemini-companion-permission-ask facts (car texts) answer))
       ('ended
-       (gemini-companion-permission-progressed facts)
+       (gemini-companion-tools--report facts 'progress)
        (funcall answer nil))
       ('called
        (gemini-companion-shell-called (plist-get facts :open))
@@ -775,8 +775,6 @@ The user may have paused sharing since the question arrived."
 
 (defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
-  (unless (eq event 'question)
-    (gemini-companion-permission-progressed facts))
   (when-let* ((session (gemini-companion-tools--session facts)))
     (gemini-companion-state-report session event (plist-get facts :prompt))
     session))

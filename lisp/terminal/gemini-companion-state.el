@@ -35,8 +35,9 @@
                (:copier nil))
   "A question in the terminal of a CLI.
 CAUSE is the reason why the CLI asks, a phrase such as \"by your rule *.el\",
-or nil."
-  cause)
+or nil.  ABOUT are what it asks, as far as its hooks have reported that:
+requests, which are not open themselves, the oldest first."
+  cause about)
 
 (defvar gemini-companion-state-pending-function #'ignore
   "Function that returns non-nil if a prompt for a session is about to be sent.
@@ -53,11 +54,6 @@ is unknown.  A timer calls them.")
 Each is called with the session and its state, as in
 `gemini-companion-session-state'.")
 
-(defvar gemini-companion-state-title-functions nil
-  "Functions called when the meaning of the window title of a CLI has changed.
-Each is called with the session and the meaning, as in
-`gemini-companion-state-titled'.")
-
 (cl-defstruct (gemini-companion-state--record
                (:noinline t)
                (:constructor gemini-companion-state--make)
@@ -68,8 +64,7 @@ PROCESS is the process of its terminal in this Emacs, or nil.
 
 STATE is `ready', `working', `waiting' or `unknown', since the time SINCE, in
 seconds.  LASTING is the last STATE that has lasted for a while.  REPORTED is
-the state that its hooks have reported, and MEANING the state that its window
-title shows; each may be nil.  REQUEST is the first request that is certain to
+the state that its hooks have reported, or nil.  REQUEST is the first request that is certain to
 wait and is not a question, or nil.  QUESTION is the open question in its
 terminal, or nil.
 
@@ -77,8 +72,8 @@ SENT is the first line of the last prompt that Emacs has submitted, or nil once
 the turn of that prompt has begun.  ASKED are the edits that were open when the
 title last showed that the CLI was not ready: the CLI also asks about them in
 its terminal.  CAUSE is the reason for the next question in its terminal, a
-phrase, or nil."
-  session process reported meaning request question sent asked cause
+phrase, or nil, and ABOUT are the requests that its hooks have reported of it."
+  session process reported request question sent asked cause about
   (state 'unknown)
   (lasting 'unknown)
   (since (float-time)))
@@ -286,11 +281,19 @@ CAUSE is a phrase, such as \"by your rule *.el\"."
   (when-let* ((record (gemini-companion-state--of session)))
     (setf (gemini-companion-state--cause record) cause)))
 
+(defun gemini-companion-state-ask (session request)
+  "Record that SESSION asks REQUEST in its terminal.
+REQUEST is the text of the question; that has ended when the state has."
+  (when-let* ((record (gemini-companion-state--of session)))
+    (cl-callf append (gemini-companion-state--about record) (list request))
+    (setf (gemini-companion-state--reported record) 'waiting)
+    (gemini-companion-state--update record)))
+
 (defun gemini-companion-state-report (session event prompt)
   "Record EVENT of SESSION.
 EVENT is `submitted' if Emacs has submitted PROMPT.  Other events are reports of
 a hook of the CLI: `prompt', where PROMPT is its first line; `end' of the turn;
-`question'; or `edit'."
+`question'; `edit'; or `progress', after which its question has ended."
   (when-let* ((record (gemini-companion-state--of session)))
     (if (eq event 'submitted)
         (setf (gemini-companion-state--sent record)
@@ -299,9 +302,13 @@ a hook of the CLI: `prompt', where PROMPT is its first line; `end' of the turn;
             (pcase-exhaustive event
               ((or 'prompt 'edit) 'working)
               ('question 'waiting)
-              ('end 'ready)))
+              ('end 'ready)
+              ('progress (if (eq 'waiting (gemini-companion-state--reported record))
+                             'working
+                           (gemini-companion-state--reported record)))))
       (unless (eq event 'question)
-        (setf (gemini-companion-state--cause record) nil))
+        (setf (gemini-companion-state--cause record) nil
+              (gemini-companion-state--about record) nil))
       (when (eq event 'prompt)
         (gemini-companion-state--begin record prompt)
         ;; Gemini CLI accepts no prompt while it asks about an edit, so the user
@@ -375,10 +382,12 @@ The CLI does not report the end of a turn or a question in this case."
                 (gemini-companion-client-drops-edits-p
                  (gemini-companion-edit-client edit)))
        (gemini-companion-state--end record 'cut))
-     (setf (gemini-companion-state--reported record) nil))
+     (setf (gemini-companion-state--reported record) nil
+           (gemini-companion-state--about record) nil))
     ('dismissed
      (when (eq 'waiting (gemini-companion-state--reported record))
-       (setf (gemini-companion-state--reported record) nil)))))
+       (setf (gemini-companion-state--reported record) nil
+             (gemini-companion-state--about record) nil)))))
 
 ;;;; Updating
 
@@ -439,15 +448,6 @@ The user has interrupted the question, which the CLI does not report."
     (setf (gemini-companion-state--asked record) nil)
     (gemini-companion-state--interrupt edits)))
 
-(defun gemini-companion-state--follow-title (record)
-  "Run the hook if the meaning of the title of RECORD has changed."
-  (let ((titled (gemini-companion-state--titled record)))
-    (unless (eq titled (gemini-companion-state--meaning record))
-      (setf (gemini-companion-state--meaning record) titled)
-      (run-hook-wrapped 'gemini-companion-state-title-functions
-                        #'gemini-companion-text-call
-                        (gemini-companion-state--session record) titled))))
-
 (defun gemini-companion-state--compute (record request)
   "Return the state of RECORD, whose first request is REQUEST, or nil.
 In order of precedence, it is decided by an open request, the window title,
@@ -467,7 +467,6 @@ an edit, the user has interrupted the request."
 Also run the hook if CHANGED is non-nil.  Waiting for another request is a
 change of the state."
   (gemini-companion-state--follow-question record)
-  (gemini-companion-state--follow-title record)
   (let* ((requests (seq-remove #'gemini-companion-state-question-p
                                (gemini-companion-requests
                                 (gemini-companion-state--session record))))
@@ -477,6 +476,9 @@ change of the state."
                             (eq request
                                 (gemini-companion-state--request record))))))
     (when differs
+      (when (and (eq 'waiting (gemini-companion-state--state record))
+                 (not (eq 'waiting state)))
+        (setf (gemini-companion-state--about record) nil))
       (setf (gemini-companion-state--state record) state
             (gemini-companion-state--request record) request
             (gemini-companion-state--since record) (float-time))
@@ -489,17 +491,21 @@ change of the state."
 (defun gemini-companion-state--update-question (record asks differs)
   "Create, keep or end the question of RECORD.
 ASKS is non-nil if the CLI asks a question; DIFFERS is non-nil if its state has
-changed, so that the question is a new one."
+changed, so that the question is a new one, as it is if more is known of it."
   (let ((question (gemini-companion-state--question record)))
     (cond ((not asks)
            (gemini-companion-state--set-question record nil))
-          ((or differs (null question))
+          ((or differs
+               (null question)
+               (not (eq (gemini-companion-state--about record)
+                        (gemini-companion-state-question-about question))))
            (gemini-companion-state--set-question
             record
             (gemini-companion-state-question-make
              :session (gemini-companion-state--session record)
              :since (gemini-companion-state--since record)
-             :cause (gemini-companion-state--cause record))))
+             :cause (gemini-companion-state--cause record)
+             :about (gemini-companion-state--about record))))
           (t
            (setf (gemini-companion-state-question-session question)
                  (gemini-companion-state--session record))))
@@ -583,18 +589,18 @@ prompt."
 
 (cl-defmethod gemini-companion-request-label
   ((question gemini-companion-state-question))
-  "Return the phrase that a CLI asks in its terminal, with the cause of QUESTION."
-  (if-let* ((cause (gemini-companion-state-question-cause question)))
-      (concat "asks in its terminal, " cause)
-    "asks in its terminal"))
+  "Return what the CLI of QUESTION asks, or else that it asks in its terminal."
+  (pcase-let (((cl-struct gemini-companion-state-question cause about) question))
+    (cond (about (concat (gemini-companion-request-label (car about))
+                         (and (cdr about) (format "  +%d more" (length (cdr about))))))
+          (cause (concat "asks in its terminal, " cause))
+          (t "asks in its terminal"))))
 
-(cl-defmethod gemini-companion-request-notice
+(cl-defmethod gemini-companion-request-insert
   ((question gemini-companion-state-question))
-  "Return a message that the CLI of QUESTION asks, with the key to go there."
-  (concat (gemini-companion-session-name
-           (gemini-companion-state-question-session question))
-          " " (gemini-companion-request-label question)
-          (substitute-command-keys "; \\[gemini-companion-review] goes there")))
+  "Insert what the CLI of QUESTION asks, as far as that is known."
+  (mapc #'gemini-companion-request-insert
+        (gemini-companion-state-question-about question)))
 
 (cl-defmethod gemini-companion-request-certain-p
   ((question gemini-companion-state-question))

@@ -285,11 +285,6 @@ class CopilotHooks(Hooks):
         return Step("end") if "stopReason" in event else None
 
     def has_ended(self, event: Facts) -> bool:
-        # A prompt is submitted, and a turn ends, only when no question is open.
-        return self._follows_tool(event) or "prompt" in event or "stopReason" in event
-
-    def _follows_tool(self, event: Facts) -> bool:
-        """Return whether ``event`` comes after a tool, or after its failure."""
         return "toolResult" in event or "error" in event
 
     # The tools that write what a review has shown, and those that write nothing.
@@ -303,7 +298,7 @@ class CopilotHooks(Hooks):
         key = call_key(event.get("sessionId"), tool, arguments)
         name = str(field_of(arguments, "command") or tool)
         is_background = field_of(arguments, "mode") == "async"
-        return Called(self._follows_tool(event), key, name, is_background, True)
+        return Called(self.has_ended(event), key, name, is_background, True)
 
     def _question_of_tool(self, event: Facts) -> Question | None:
         """Return the question or the plan in ``event``, sent before a tool, or None."""
@@ -325,10 +320,6 @@ class CopilotHooks(Hooks):
         if "toolName" in event:
             return self._question_of_tool(event)
         message = event.get("message")
-        if event.get("notification_type") == "elicitation_dialog":
-            # The text of a question of the model has come before it.
-            choices = [Choice(str(message), "", [], False)]
-            return Question("Question", None, {}, True, kind="inquiry", choices=choices)
         is_permission = event.get("notification_type") == "permission_prompt"
         if not is_permission or not isinstance(message, str):
             return None
@@ -339,9 +330,8 @@ class CopilotHooks(Hooks):
         if message.startswith(self.PATH):
             return Question("Path", None, {"path": message[len(self.PATH) :]})
         if message.startswith(self.EDIT):
-            # It comes shortly before the review of the file, or after it.
-            file = message[len(self.EDIT) :]
-            return Question("Edit", None, {"file": file}, is_partial=True, file=file)
+            # A review answers it.
+            return None
         return Question("Permission", None, {"message": message}, is_partial=True)
 
     def addition(self, event: Facts, text: str) -> Facts:

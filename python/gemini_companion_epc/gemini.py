@@ -106,7 +106,7 @@ class GeminiHooks(Hooks):
         if event.get("notification_type") == "ToolPermission" and (
             isinstance(details, dict) and details.get("type") == "exit_plan_mode"
         ):
-            return Question("Plan", kind="start")
+            return Question("Plan", is_partial=True)
         is_permission = event.get("notification_type") == "ToolPermission"
         if not is_permission or not isinstance(details, dict):
             return None

@@ -61,9 +61,8 @@ class Choice(NamedTuple):
     is_multiple: bool
 
 
-QuestionKind: TypeAlias = Literal["permission", "plan", "inquiry", "start"]
-"""The kind of a question: for permission, for approval of a plan, by the model, or
-whether to start with a plan that was accepted."""
+QuestionKind: TypeAlias = Literal["permission", "plan", "inquiry"]
+"""The kind of a question: for permission, for approval of a plan, or by the model."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,6 @@ class Question:
     """All other arguments of the tool, by name."""
     is_partial: bool = False
     """Whether the tool has arguments that the CLI does not report."""
-    file: str | None = None
-    """The absolute name of the file of an edit, with or without a review.
-
-    Such a question is answered there, or in the terminal."""
     kind: QuestionKind = "permission"
     plan: str | None = None
     """The text of a plan."""
@@ -101,7 +96,6 @@ class Question:
             "command": self.command,
             "arguments": arguments,
             "partial": self.is_partial,
-            "file": self.file,
             "kind": self.kind,
             "plan": self.plan,
             "choices": [choice._asdict() for choice in self.choices],

@@ -155,6 +155,8 @@ class Questions:
         if call := hooks.called(event):
             cli = await self._cli(client, request, directory)
             await self.timeline.called(cli, directory, call)
+            if call.has_ended and call.may_be_refused:
+                await self._hook("ended", cli, limit=self._config.notice_limit)
             return await self._addition(cli, hooks, event) if is_result else {}
         try:
             step = hooks.read(event)
@@ -257,10 +259,6 @@ class Questions:
 
         async def answer() -> Facts:
             if question is None or hooks.answer({}) is None:
-                return {}
-            if question.file:
-                # It is answered by the review of the edit.
-                await self._ask_in_terminal(facts, question)
                 return {}
             decision = await self.permissions.ask(facts, question, cli)
             return hooks.answer(decision) or {}

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Qwen Code, a fork of Gemini CLI."""
 
-import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -75,10 +74,8 @@ class QwenHooks(GeminiHooks):
         command = others.pop("command", None)
         if not isinstance(command, str):
             return None
-        directory = str(arguments.get("directory") or event.get("cwd"))
-        file = _edited_by_sed(command)
-        path = file and os.path.join(directory, file)
-        return Question("Shell", command, others, file=path)
+        # A review answers an edit.
+        return None if _is_edit(command) else Question("Shell", command, others)
 
     def answer(self, decision: Facts) -> Facts | None:
         if not decision:
@@ -106,25 +103,23 @@ class QwenHooks(GeminiHooks):
         )
 
 
-def _edited_by_sed(command: str) -> str | None:
-    """Return the file of an edit as which Qwen Code asks about ``command``, or None.
+def _is_edit(command: str) -> bool:
+    """Return whether Qwen Code asks about ``command`` as about an edit.
 
     That is `sed -i` of one file with one substitution.
     """
     if not _SED.fullmatch(command):
-        return None
+        return False
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
         words = list(lexer)[1:]
     except ValueError:
-        return None
+        return False
     others = [word for word in words if not _IN_PLACE.fullmatch(word)]
     texts = [word for word in others if not _FLAG.fullmatch(word)]
     is_in_place = len(others) < len(words)
-    if not is_in_place or len(texts) != 2 or not texts[0].startswith("s"):
-        return None
-    return texts[1]
+    return is_in_place and len(texts) == 2 and texts[0].startswith("s")
 
 
 QWEN = Client(

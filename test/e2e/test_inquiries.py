@@ -13,8 +13,8 @@ from harness.world import World
 from test_tools import link
 
 from test_permissions import (
-    FIRST,
     OPEN,
+    REQUEST,
     asks,
     go_there,
     linked_copilot,
@@ -35,12 +35,12 @@ def questions(**more: object) -> list[object]:
 def is_shown(emacs: Emacs) -> None:
     """Wait until the question of the model is in its row, and shown whole."""
     emacs.holds(
-        f"(and {FIRST} (string-suffix-p {lisp(ROW)}"
-        f" (substring-no-properties (gemini-companion-request-label {FIRST}))))"
+        f"(and {REQUEST} (string-suffix-p {lisp(ROW)}"
+        f" (substring-no-properties (gemini-companion-request-label {REQUEST}))))"
     )
     text = str(
         emacs.value(
-            f"(with-temp-buffer (gemini-companion-request-insert {FIRST})"
+            f"(with-temp-buffer (gemini-companion-request-insert {REQUEST})"
             " (buffer-substring-no-properties 1 (point-max)))"
         )
     )
@@ -119,7 +119,7 @@ def test_what_the_model_of_gemini_cli_asks_is_shown(world: World) -> None:
     emacs.holds('(equal "*gemini: project*" (buffer-name (window-buffer)))')
     cli.terminal.keys("1")
     cli.wait_for("answered")
-    emacs.holds(f"(null {OPEN})")
+    emacs.holds(f"(null {REQUEST})")
 
 
 @needs_copilot
@@ -137,10 +137,10 @@ def test_what_the_model_of_copilot_cli_asks_is_shown(world: World) -> None:
     cli.prompt()
     cli.wait_for("Which one?")
     is_shown(emacs)
-    emacs.becomes(f"(length {OPEN})", 1)
+    emacs.becomes("(length (gemini-companion-requests))", 1)
     cli.terminal.keys("Enter")
     cli.wait_for("answered")
-    emacs.holds(f"(null {OPEN})")
+    emacs.holds(f"(null {REQUEST})")
     is_known_by_its_new_directory(world, emacs, cli)
 
 

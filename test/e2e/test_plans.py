@@ -15,7 +15,9 @@ from test_tools import link
 
 from test_permissions import (
     FIRST,
+    LABEL,
     OPEN,
+    REQUEST,
     asks,
     go_there,
     link_qwen,
@@ -103,8 +105,7 @@ def test_the_start_of_a_plan_is_a_row_and_emacsclient_edits_it(world: World) -> 
     reviews.shown("add-search.md")
     reviews.accept()
     cli.wait_for(START)
-    label = f"(gemini-companion-request-label {FIRST})"
-    emacs.holds(f'(string-search "whether to start" {label})')
+    emacs.holds(f'(string-search "asks  Plan" {LABEL})')
     emacs.eval('(progn (switch-to-buffer "a.txt") nil)')
     emacs.command("gemini-companion-review")
     emacs.holds('(equal "*gemini: project*" (buffer-name (window-buffer)))')
@@ -118,7 +119,7 @@ def test_the_start_of_a_plan_is_a_row_and_emacsclient_edits_it(world: World) -> 
     )
     cli.wait_for("revised")
     assert "edited the plan" in cli.model.last_message()
-    emacs.holds(f"(null {OPEN})")
+    emacs.holds(f"(null {REQUEST})")
 
 
 def go_to(emacs: Emacs, text: str) -> None:
@@ -167,10 +168,10 @@ def test_comments_on_a_plan_of_qwen_reach_its_model(world: World) -> None:
     go_there(emacs)
     emacs.keys("Enter")
     cli.wait_for("Would you like to proceed")
-    emacs.holds(f"(null (gemini-companion-permission-answer {FIRST}))")
+    emacs.holds(f"(null {OPEN})")
     cli.answer("manually approve")
     cli.wait_for("approved")
-    emacs.holds(f"(null {OPEN})")
+    emacs.holds(f"(null {REQUEST})")
 
 
 @needs_copilot
@@ -190,14 +191,14 @@ def test_a_plan_of_copilot_cli_is_shown_and_answered_there(world: World) -> None
     )
     cli.prompt()
     cli.wait_for("Plan Ready for Review")
-    emacs.holds(f"(gemini-companion-plan-p {FIRST})")
+    emacs.holds(f'(string-search "asks  Plan" {LABEL})')
     text = str(
         emacs.value(
-            f"(with-temp-buffer (gemini-companion-request-insert {FIRST})"
+            f"(with-temp-buffer (gemini-companion-request-insert {REQUEST})"
             " (buffer-substring-no-properties 1 (point-max)))"
         )
     )
     assert "- Add a search\n- Then test" in text
     cli.terminal.keys("1")
     cli.wait_for("approved")
-    emacs.holds(f"(null {OPEN})")
+    emacs.holds(f"(null {REQUEST})")

@@ -465,48 +465,45 @@ def test_what_each_cli_asks() -> None:
     assert copilot_asks(copilot, "Use MCP tool: poke/poke") == partial
     path = Question("Path", None, {"path": "/tmp/a"})
     assert copilot_asks(copilot, "Path permission needed: /tmp/a") == path
-    edit = Question("Edit", None, {"file": "/tmp/a"}, is_partial=True, file="/tmp/a")
-    assert copilot_asks(copilot, "Edit file: /tmp/a") == edit
-    assert json.loads(edit.as_text())["file"] == "/tmp/a"
+    # A review answers it.
+    assert copilot_asks(copilot, "Edit file: /tmp/a") is None
     other = Question("Permission", None, {"message": "What now?"}, is_partial=True)
     assert copilot_asks(copilot, "What now?") == other
     assert copilot.question({"notification_type": "agent_idle", "message": "m"}) is None
 
 
 @pytest.mark.parametrize(
-    ("command", "file"),
+    ("command", "is_edit"),
     [
-        ("sed -i s/a/b/ a.txt", "/usr/a.txt"),
-        ("sed -Ei -e 's#a b#c#g' 'a b.txt'", "/usr/a b.txt"),
-        ("sed --in-place '' s/a/b/ /x/a.txt", "/x/a.txt"),
-        ("sed s/a/b/ a.txt", None),
-        ("sed -i s/a/b/ a.txt b.txt", None),
-        ("sed -i s/a/b/ a.txt && make", None),
-        ("sed -i 1d a.txt", None),
-        ("sed -i.bak s/a/b/ a.txt", None),
-        ("sed -n -i s/a/b/ a.txt", None),
-        ("sed -i 's/a/b/ a.txt", None),
-        ("make -i s/a/b/ a.txt", None),
-        ("", None),
+        ("sed -i s/a/b/ a.txt", True),
+        ("sed -Ei -e 's#a b#c#g' 'a b.txt'", True),
+        ("sed --in-place '' s/a/b/ /x/a.txt", True),
+        ("sed s/a/b/ a.txt", False),
+        ("sed -i s/a/b/ a.txt b.txt", False),
+        ("sed -i s/a/b/ a.txt && make", False),
+        ("sed -i 1d a.txt", False),
+        ("sed -i.bak s/a/b/ a.txt", False),
+        ("sed -n -i s/a/b/ a.txt", False),
+        ("sed -i 's/a/b/ a.txt", False),
+        ("make -i s/a/b/ a.txt", False),
+        ("", False),
     ],
 )
-def test_qwen_asks_about_sed_of_one_file_as_an_edit(
-    command: str, file: str | None
+def test_qwen_asks_about_sed_of_one_file_by_a_review(
+    command: str, is_edit: bool
 ) -> None:
     _, client, *_ = CLIENTS
     assert client.hooks
     question = client.hooks.question(event(command=command))
-    assert question == Question("Shell", command, file=file)
+    assert question == (None if is_edit else Question("Shell", command))
 
 
 def test_question_about_an_edit_is_given_to_the_cli(
     emacs: FakeEmacs, ask: AskHook
 ) -> None:
+    # Emacs would allow it.
     asked_by(emacs, allow)
     assert ask(event(command="sed -i s/a/b/ a.txt")).output() == {}
-    facts, shown, _ = asked_in(emacs)
-    assert "id" not in facts
-    assert shown["file"] == "/usr/a.txt"
 
 
 def test_what_each_cli_asks_besides_permissions(
@@ -519,7 +516,7 @@ def test_what_each_cli_asks_besides_permissions(
     pick = Choice("Which one?", "Pick", [("red", "r"), ("blue", "")], True)
     inquiry = Question("Question", kind="inquiry", choices=[pick])
     start = notice({"type": "exit_plan_mode", "title": "Plan"})
-    assert gemini.question(start) == Question("Plan", kind="start")
+    assert gemini.question(start) == Question("Plan", is_partial=True)
     before: Facts = {"hook_event_name": "BeforeTool", "tool_name": "ask_user"}
     before["tool_input"] = {"questions": [QUESTION]}
     assert gemini.question(before) == inquiry
@@ -547,14 +544,11 @@ def test_what_each_cli_asks_besides_permissions(
     assert copilot.question({**tool, "toolResult": {}}) is None
     assert copilot.has_ended({**tool, "toolResult": {}})
     assert not copilot.has_ended(tool)
-    # The next prompt ends what nothing else has ended.
-    assert copilot.has_ended({"cwd": "/", "sessionId": "1a-b", "prompt": "Go on"})
     for odd in (None, {}, {"message": ""}, {"requestedSchema": 1}):
         assert copilot.question({**tool, "toolArgs": odd}) is None
+    # Its text has come before the tool.
     notified = {"notification_type": "elicitation_dialog", "message": "Information"}
-    question = copilot.question(notified)
-    assert question
-    assert question.is_partial
+    assert copilot.question(notified) is None
 
     # Its plan is in a file, which may be missing.
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path))

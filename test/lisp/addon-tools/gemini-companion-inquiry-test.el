@@ -111,21 +111,12 @@ SLOTS are others of the server."
 
 (ert-deftest gemini-companion-inquiry-of-others-is-answered-in-the-terminal ()
   (gemini-companion-permission-test-with
-    (let ((inquiry (gemini-companion-inquiry-test-ask
-                    gemini-companion-inquiry-test-colors)))
+    (gemini-companion-inquiry-test-ask gemini-companion-inquiry-test-colors)
+    (let ((question (car (gemini-companion-requests))))
+      (should (string-search "Which one?" (gemini-companion-request-label question)))
       (setq gemini-companion-permission-test-answers nil)
       (gemini-companion-permission-test-refused
-        (gemini-companion-request-answer inquiry '(refuse . "red")))
-      ;; A notification of what is known already.
-      (gemini-companion-inquiry-test-ask '(("Information requested" nil nil nil)) nil
-                                         '(partial . t))
-      (should (equal (list inquiry) (gemini-companion-permissions-open)))
-      (gemini-companion-permission-progressed
-       '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))
-      (should-not (gemini-companion-permissions-open))
-      (should (gemini-companion-inquiry-p
-               (gemini-companion-inquiry-test-ask
-                '(("Information requested" nil nil nil)) nil '(partial . t)))))))
+        (gemini-companion-request-answer question '(refuse . "red"))))))
 
 (ert-deftest gemini-companion-inquiry-of-any-text-shows-what-it-is ()
   (gemini-companion-permission-test-with
@@ -144,17 +135,19 @@ SLOTS are others of the server."
                        (("One" "A" ((,(make-string 300000 ?\n) "")) nil))
                        (("One" "A" ,(make-list 3000 '("a" "b")) nil))
                        ,(make-list 3000 '("One" "A" nil nil))))
+      (gemini-companion-server-receive 'withdrawn "one" 'ended)
+      (gemini-companion-state-report gemini-companion-permission-test-session
+                                     'progress nil)
       (setq gemini-companion-permission-test-answers nil)
-      (let ((inquiry (gemini-companion-inquiry-test-ask choices "one")))
-        (should (< 0 (gemini-companion-permission-cut inquiry)))
+      (gemini-companion-inquiry-test-ask choices "one")
+      (let ((inquiry (car (gemini-companion-requests))))
         (should (equal '(nil) gemini-companion-permission-test-answers))
         (with-temp-buffer
           (let ((start (float-time)))
             (gemini-companion-request-insert inquiry)
             (should (< (- (float-time) start) 60)))
           (should (< (buffer-size) 300000))
-          (should (string-search "more characters are not shown" (buffer-string))))
-        (gemini-companion-permission-progressed
-         '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))))))
+          (should (string-search "more characters are not shown"
+                                 (buffer-string))))))))
 
 ;;; gemini-companion-inquiry-test.el ends here

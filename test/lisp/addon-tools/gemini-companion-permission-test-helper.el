@@ -49,7 +49,7 @@ Without a terminal, Emacs does not know it.")
                          (lambda (a b) (eq (car a) (car b))))))
 
 (defun gemini-companion-permission-test-ask (command &optional id &rest slots)
-  "Ask for COMMAND, and return the permission.
+  "Ask for COMMAND, and return the permission, or nil if it is not open.
 With ID, a string, the hook of the CLI waits.  For SLOTS, see
 `gemini-companion-permission-test-input'."
   (gemini-companion-permission-ask

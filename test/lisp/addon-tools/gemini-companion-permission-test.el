@@ -110,7 +110,7 @@
                              input
                              (lambda (answer)
                                (push answer gemini-companion-permission-test-answers)))
-                            permission (car (gemini-companion-permissions-open)))
+                            permission (car (gemini-companion-requests)))
                       (with-temp-buffer
                         (gemini-companion-request-insert permission)
                         (setq text (buffer-string)))
@@ -144,21 +144,77 @@
       (should (gemini-companion-request-certain-p permission))
       (should (eq 'waiting (gemini-companion-session-state
                             gemini-companion-permission-test-session)))
-      ;; It is asked in a terminal that is not in this Emacs.
-      (let ((there (gemini-companion-permission-test-ask "ls")))
-        (should (equal (list permission there) (gemini-companion-requests-certain)))
-        (gemini-companion-request-show there)
-        (should-not (gemini-companion-request-buffer there))
-        (should (string-match-p "\\`asked  Shell  ls\\'"
-                                (gemini-companion-request-label there)))
-        ;; The row has the time once.
-        (let ((row (cadr (gemini-companion-overview-row-rows
-                          (car (gemini-companion-overview-rows nil))))))
-          (should (eq there (gemini-companion-overview-row-request row)))
-          (should (string-match-p
-                   "\\`[^:]*asked  Shell  ls[^:]*[0-9]:[0-9][0-9]\\'"
-                   (gemini-companion-overview-draw-heading row "" 80))))
-        (should (equal (list permission) (gemini-companion-requests-certain)))))))
+      ;; The row has the time once.
+      (let ((row (car (gemini-companion-overview-row-rows
+                       (car (gemini-companion-overview-rows nil))))))
+        (should (eq permission (gemini-companion-overview-row-request row)))
+        (should (string-match-p
+                 "\\`[^:]*asks  +Shell  rm[^:]*[0-9]:[0-9][0-9]\\'"
+                 (gemini-companion-overview-draw-heading row "" 80)))))))
+
+(defun gemini-companion-permission-test-labels ()
+  "Return the labels of the open requests."
+  (mapcar (lambda (request)
+            (substring-no-properties (gemini-companion-request-label request)))
+          (gemini-companion-requests)))
+
+(ert-deftest gemini-companion-permission-in-the-terminal-is-a-question-of-the-state ()
+  (gemini-companion-permission-test-with
+    (cl-flet ((report (event)
+                (gemini-companion-state-report
+                 gemini-companion-permission-test-session event nil)))
+      (should-not (gemini-companion-permission-test-ask "rm -rf \u202ebuild"))
+      (should (equal '("asks  Shell  rm -rf \\u202Ebuild")
+                     (gemini-companion-permission-test-labels)))
+      (let ((question (car (gemini-companion-requests))))
+        (with-temp-buffer
+          (gemini-companion-request-insert question)
+          (should (string-prefix-p "rm -rf \\u202Ebuild\n" (buffer-string))))
+        (should-error (gemini-companion-request-answer question 'allow)
+                      :type 'user-error))
+      ;; Another one of the same answer of the model.
+      (gemini-companion-permission-test-ask "pwd")
+      (should (equal '("asks  Shell  rm -rf \\u202Ebuild  +1 more")
+                     (gemini-companion-permission-test-labels)))
+      (with-temp-buffer
+        (gemini-companion-request-insert (car (gemini-companion-requests)))
+        (should (string-search "pwd\n" (buffer-string))))
+      ;; Any further event of the CLI ends it.
+      (dolist (event '(progress end prompt edit))
+        (report event)
+        (should-not (gemini-companion-requests))
+        (gemini-companion-permission-test-ask event)
+        (should (equal (list (format "asks  Shell  %s" event))
+                       (gemini-companion-permission-test-labels))))
+      (gemini-companion-test-set-sessions nil)
+      (should-not (gemini-companion-requests)))))
+
+(ert-deftest gemini-companion-permission-in-the-terminal-follows-its-title ()
+  (gemini-companion-permission-test-with
+    (let* ((buffer (generate-new-buffer "terminal"))
+           (process (make-process :name "cli" :buffer buffer :noquery t
+                                  :command '("cat") :connection-type 'pty)))
+      (unwind-protect
+          (cl-flet ((shows (title labels)
+                      (gemini-companion-state-set-title process title)
+                      (should (equal labels
+                                     (gemini-companion-permission-test-labels)))))
+            (gemini-companion-test-set-sessions
+             (list (gemini-companion-session-make
+                    :id "two" :client "gemini" :pid (process-id process)
+                    :directory "/src/shop")))
+            (shows "✦  Working… (shop)" nil)
+            ;; The hook returns before the question.
+            (gemini-companion-permission-ask
+             (list :client "gemini" :pids (list 1 (process-id process))
+                   :directory "/src/shop")
+             (gemini-companion-permission-test-input "ls") #'ignore)
+            (should-not (gemini-companion-requests))
+            (shows "✋  Action Required (shop)" '("asks  Shell  ls"))
+            (shows "✦  Working… (shop)" nil)
+            (shows "✋  Action Required (shop)" '("asks in its terminal")))
+        (delete-process process)
+        (kill-buffer buffer)))))
 
 (ert-deftest gemini-companion-permission-is-allowed-by-one-key-after-a-look ()
   (gemini-companion-permission-test-with
@@ -261,9 +317,12 @@
                   (should-error (gemini-companion-permission-test-type "C-c C-c")
                                 :type 'user-error)
                   (should (equal '(nil) gemini-companion-permission-test-answers))
-                  (gemini-companion-permission-progressed
-                   '(:client "qwen" :pids (11 12)))
                   (should-not (gemini-companion-permissions-open))
+                  (should (equal '("asks  Shell  ls")
+                                 (gemini-companion-permission-test-labels)))
+                  (gemini-companion-state-report
+                   gemini-companion-permission-test-session 'progress nil)
+                  (should-not (gemini-companion-requests))
                   (setq gemini-companion-permission-test-answers nil))))
       (given-back-by (lambda () (gemini-companion-permission-test-type "RET")))
       (given-back-by (lambda ()
@@ -402,98 +461,6 @@
       (gemini-companion-permission-test-type "q")
       (should-not (gemini-companion-request-buffer permission)))))
 
-(ert-deftest gemini-companion-permission-in-the-terminal-ends-with-its-next-event ()
-  (gemini-companion-permission-test-with
-    (let ((first (gemini-companion-permission-test-ask "ls"))
-          (second (gemini-companion-permission-test-ask "pwd")))
-      (should (equal '(nil nil) gemini-companion-permission-test-answers))
-      ;; Both are of one answer of the model.
-      (should (equal (list first second) (gemini-companion-permissions-open)))
-      (setf (gemini-companion-permission-since first) (- (float-time) 10)
-            (gemini-companion-permission-since second) (- (float-time) 10))
-      (let ((third (gemini-companion-permission-test-ask "date")))
-        (should (equal (list third) (gemini-companion-permissions-open)))
-        (gemini-companion-test-set-sessions nil)
-        (should-not (gemini-companion-permissions-open)))
-      ;; A CLI that is linked and not connected.
-      (should (equal "linked-12"
-                     (gemini-companion-session-id
-                      (gemini-companion-permission-session
-                       (gemini-companion-permission-test-ask "ls")))))
-      ;; A tool that runs has been allowed, and no other one.
-      (gemini-companion-permission-end-of-tool '(:client "qwen" :pids (11 12)) "rename")
-      (should (gemini-companion-permissions-open))
-      (gemini-companion-permission-end-of-tool
-       '(:client "qwen" :pids (11 12))
-       (gemini-companion-permission-tool (car (gemini-companion-permissions-open))))
-      (should-not (gemini-companion-permissions-open))
-      (gemini-companion-permission-test-ask "ls")
-      (gemini-companion-permission-progressed '(:client "qwen" :pids (11 12)))
-      (should-not (gemini-companion-permissions-open)))))
-
-(ert-deftest gemini-companion-permission-of-an-edit-is-its-review ()
-  (gemini-companion-test-with-directory '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
-    (let* ((session
-            (gemini-companion-session-make :id "one" :client "copilot" :pid 12
-                                           :directory default-directory))
-           (other (gemini-companion-session-make
-                   :id "two" :client "copilot" :pid 13 :directory "/src/bank"))
-           (ask (lambda (file)
-                  (gemini-companion-permission-ask
-                   `(:client "copilot" :pids (11 12) :directory ,default-directory)
-                   (gemini-companion-permission-test-input
-                    nil '(tool . "Edit") `(file . ,(expand-file-name file)))
-                   #'ignore)))
-           (rows (lambda ()
-                   (mapcar (lambda (request)
-                             (if (gemini-companion-edit-p request)
-                                 'review
-                               (gemini-companion-request-kind request)))
-                           (gemini-companion-requests)))))
-      (gemini-companion-test-with-parts '(state edit proposal permission) session
-        (cl-letf (((symbol-function 'gemini-companion-proposal--send) #'ignore))
-          ;; The review comes after the question, or before it.
-          (funcall ask "a")
-          (should (equal '(permission) (funcall rows)))
-          (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
-          (should (equal '(review) (funcall rows)))
-          (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
-          (should-not (funcall rows))
-          (gemini-companion-proposal-open 2 session (expand-file-name "b") "new\n")
-          (funcall ask "b")
-          (should (equal '(review) (funcall rows)))
-          ;; The answer in the terminal closes the review.
-          (gemini-companion-proposal-close (car (gemini-companion-edits-open)) 'closed)
-          (should-not (funcall rows))
-          ;; It was accepted automatically before the question arrived.
-          (funcall ask "b")
-          (should-not (funcall rows))
-          ;; A review of another CLI is no answer to it.
-          (gemini-companion-proposal-open 3 other (expand-file-name "c") "new\n")
-          (funcall ask "c")
-          (should (equal '(review permission) (funcall rows))))))))
-
-(ert-deftest gemini-companion-permission-in-the-terminal-follows-its-title ()
-  (gemini-companion-permission-test-with
-    (let ((title 'working))
-      (gemini-companion-permission-test-ask "ls")
-      (cl-letf (((symbol-function 'gemini-companion-state-titled)
-                 (lambda (_) title)))
-        (cl-flet ((show (meaning)
-                    (setq title meaning)
-                    (run-hook-with-args 'gemini-companion-state-title-functions
-                                        gemini-companion-permission-test-session
-                                        meaning)))
-          (show 'waiting)
-          ;; For a moment, between two questions.
-          (show 'working)
-          (show 'waiting)
-          (gemini-companion-permission-test-run-timers)
-          (should (gemini-companion-permissions-open))
-          (show 'working)
-          (gemini-companion-permission-test-run-timers)
-          (should-not (gemini-companion-permissions-open)))))))
-
 (ert-deftest gemini-companion-permission-of-an-unknown-process-is-not-shown ()
   (gemini-companion-permission-test-with
     ;; The hook has exited, and the shell of a CLI that has is a child of process 1.
@@ -503,112 +470,12 @@
        (gemini-companion-permission-test-input "ls")
        (lambda (answer) (push answer gemini-companion-permission-test-answers)))
       (should (equal '(nil) gemini-companion-permission-test-answers))
-      (should-not (gemini-companion-permissions-open))
-      (gemini-companion-permission-progressed `(:client "qwen" :pids ,pids))
+      (should-not (gemini-companion-requests))
       (setq gemini-companion-permission-test-answers nil))))
 
-(defmacro gemini-companion-permission-test-linked (&rest body)
-  "Evaluate BODY while a linked CLI that is not connected asks in a terminal.
-It is the `process', and asks the `permission'."
-  (declare (indent 0) (debug t))
-  `(gemini-companion-permission-test-with
-     (let* ((terminal (generate-new-buffer "terminal"))
-            (process (make-process :name "cli" :buffer terminal :noquery t
-                                   :command '("cat") :connection-type 'pty))
-            (permission
-             (progn
-               (gemini-companion-permission-ask
-                (list :client "gemini" :pids (list 1 (process-id process) 1)
-                      :directory "/src/shop")
-                (gemini-companion-permission-test-input "ls") #'ignore)
-               (car (gemini-companion-permissions-open)))))
-       (ignore permission)
-       (unwind-protect
-           (progn ,@body)
-         (delete-process process)
-         (kill-buffer terminal)))))
-
-(ert-deftest gemini-companion-permission-ends-with-a-cli-that-never-connected ()
-  (gemini-companion-permission-test-linked
-    (gemini-companion-permission-test-run-timers)
-    (should (equal (list permission) (gemini-companion-permissions-open)))
-    (kill-process process)
-    (while (process-live-p process)
-      (accept-process-output process 1))
-    (gemini-companion-permission-test-run-timers)
-    (should-not (gemini-companion-permissions-open))
-    ;; Nothing is looked for any more.
-    (should-not (seq-some (lambda (timer)
-                            (eq (timer--function timer)
-                                #'gemini-companion-permission--poll-ends))
-                          timer-list))))
-
-(ert-deftest gemini-companion-permission-ends-when-a-cli-that-is-not-connected-is-ready ()
-  (gemini-companion-permission-test-linked
-    (gemini-companion-state-set-title process "✋  Action Required (shop)")
-    (gemini-companion-permission-test-run-timers)
-    (should (gemini-companion-permissions-open))
-    ;; Escape.
-    (gemini-companion-state-set-title process "◇  Ready (shop)")
-    (gemini-companion-permission-test-run-timers)
-    (should-not (gemini-companion-permissions-open))))
-
 ;; Qwen Code refuses it without a question, and its title has shown nothing.
-(ert-deftest gemini-companion-permission-of-an-agent-in-the-background-ends ()
-  (gemini-companion-permission-test-linked
-   (gemini-companion-test-set-sessions
-    (list (gemini-companion-session-make
-           :id "two" :client "gemini" :pid (process-id process)
-           :directory "/src/shop")))
-    (gemini-companion-state-set-title process "◇  Ready (shop)")
-    (gemini-companion-permission-ask
-     (list :client "gemini" :pids (list 1 (process-id process))
-           :directory "/src/shop")
-     (gemini-companion-permission-test-input "pwd") #'ignore)
-    (let ((permission (car (last (gemini-companion-permissions-open)))))
-      (gemini-companion-permission-test-run-timers)
-      (should (memq permission (gemini-companion-permissions-open)))
-      (cl-decf (gemini-companion-permission-since permission) 10)
-      (gemini-companion-permission-test-run-timers)
-      (should-not (memq permission (gemini-companion-permissions-open))))))
 
 ;; In the terminal of the CLI, RET is a yes to the dialog that is shown.
-(ert-deftest gemini-companion-permission-in-the-terminal-leads-there ()
-  (gemini-companion-permission-test-with
-    (let ((permission (gemini-companion-permission-test-ask "rm -rf \u202ebuild")))
-      (with-temp-buffer
-        (gemini-companion-request-insert permission)
-        (should (string-prefix-p "rm -rf \\u202Ebuild\n" (buffer-string))))
-      (with-temp-buffer
-        (let ((terminal (current-buffer))
-              (other (switch-to-buffer "*scratch*")))
-          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
-                     (lambda (_) terminal)))
-            (should-error (gemini-companion-request-answer permission 'allow)
-                          :type 'user-error)
-            (should (eq other (window-buffer)))
-            (should (equal (list permission) (gemini-companion-requests-certain)))
-            (gemini-companion-request-show permission)
-            (should (eq terminal (window-buffer)))
-            (should-not (gemini-companion-requests-certain))
-            (should (equal (list permission) (gemini-companion-requests)))))))))
-
-(ert-deftest gemini-companion-permission-is-seen-once-its-terminal-was-visited ()
-  (gemini-companion-permission-test-with
-    (let ((there (gemini-companion-permission-test-ask "ls"))
-          (here (gemini-companion-permission-test-ask "pwd" "id")))
-      (with-temp-buffer
-        (let ((terminal (current-buffer)))
-          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
-                     (lambda (_) terminal)))
-            (cl-flet ((visit (buffer)
-                        (switch-to-buffer buffer)
-                        (run-hooks 'window-state-change-hook)
-                        (gemini-companion-permission-test-run-timers)))
-              (visit "*scratch*")
-              (should (equal (list there here) (gemini-companion-requests-certain)))
-              (visit terminal)
-              (should (equal (list here) (gemini-companion-requests-certain))))))))))
 
 (ert-deftest gemini-companion-permission-names-the-keys-that-answer-first ()
   (gemini-companion-permission-test-with

@@ -59,7 +59,8 @@
     (should (string-search "Changed: 2 lines" (buffer-string)))
     ;; That of another CLI is not compared with it.
     (should-not (gemini-companion-plan-previous
-                 (let ((facts '(:client "qwen" :pids (21 22 1) :directory "/src/b")))
+                 (let ((facts '(:client "qwen" :pids (21 22 1) :directory "/src/b"
+                                  :id "other")))
                    (gemini-companion-permission-ask
                     facts (gemini-companion-permission-test-input
                            nil '(kind . "plan") '(tool . "Plan") '(plan . "x"))
@@ -114,27 +115,26 @@ Revise the plan and present it again."
       (dolist (key '("a" "R"))
         (should (memq (key-binding key) '(nil undefined))))
       (gemini-companion-plan-test-comment 1 "mine")
-      (gemini-companion-permission-test-type "RET")
-      (should (equal '(nil) gemini-companion-permission-test-answers))
-      ;; It ends there: what was typed is not lost.
+      ;; What was typed is not lost.
       (should (string-search
                "has ended; your text is in the kill ring"
                (ert-with-message-capture messages
-                 (gemini-companion-permission-progressed
-                  '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))
+                 (gemini-companion-permission-test-type "RET")
                  messages)))
+      (should (equal '(nil) gemini-companion-permission-test-answers))
       (should (string-search "> One.\nmine" (car kill-ring))))))
 
 (ert-deftest gemini-companion-plan-of-others-is-a-row-with-its-text ()
   (gemini-companion-plan-test-with
-    (let ((plan (gemini-companion-plan-test-ask
-                 "One.\n" nil '(arguments . [["summary" "Do\nit"]]))))
+    (gemini-companion-plan-test-ask
+     "One.\n" nil '(arguments . [["summary" "Do\nit"]]))
+    (let ((question (car (gemini-companion-requests))))
+      (should (equal "asks  Plan  One." (substring-no-properties
+                                         (gemini-companion-request-label question))))
       (with-temp-buffer
-        (gemini-companion-request-insert plan)
+        (gemini-companion-request-insert question)
         (should (string-search "  summary: Do\\n\n    it\n" (buffer-string)))
-        (should (string-search "\n\nOne.\n" (buffer-string))))
-      (gemini-companion-request-show plan)
-      (should-not (gemini-companion-request-buffer plan)))))
+        (should (string-search "\n\nOne.\n" (buffer-string)))))))
 
 (ert-deftest gemini-companion-plan-comments-outlive-its-end ()
   (gemini-companion-plan-test-with
@@ -163,13 +163,14 @@ Revise the plan and present it again."
       (should (= 1 (how-many "^Tool: " (point-min) start))))
     (dolist (text (list (make-string 300000 ?x) (make-string 300000 ?\n)
                         (apply #'concat (make-list 30000 "- [a](b) *c*\n"))))
-      (gemini-companion-permission-progressed
-       '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))
+      (gemini-companion-server-receive 'withdrawn "one" 'ended)
+      (gemini-companion-state-report gemini-companion-permission-test-session
+                                     'progress nil)
       (setq gemini-companion-permission-test-answers nil)
-      (let ((start (float-time))
-            (plan (gemini-companion-plan-test-ask text "two")))
+      (let ((start (float-time)))
+        (gemini-companion-plan-test-ask text "two")
         (with-temp-buffer
-          (gemini-companion-request-insert plan)
+          (gemini-companion-request-insert (car (gemini-companion-requests)))
           (should (< (- (float-time) start) 60))
           (should (string-search "more characters are not shown" (buffer-string)))
           (should (< (buffer-size) 110000)))
@@ -200,25 +201,5 @@ Revise the plan and present it again."
     (cl-letf (((symbol-function 'markdown-mode) (lambda () (error "Boom"))))
       (let ((debug-on-error nil))
         (should (equal "# a" (gemini-companion-plan--highlighted "# a")))))))
-
-(ert-deftest gemini-companion-plan-that-was-accepted-waits-for-its-start ()
-  (gemini-companion-plan-test-with
-    (let ((start (gemini-companion-permission-test-ask
-                  nil nil '(kind . "start") '(tool . "Plan")))
-          (terminal (generate-new-buffer "cli")))
-      (unwind-protect
-          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
-                     (lambda (_) terminal))
-                    ((symbol-function 'gemini-companion-terminal-show)
-                     #'pop-to-buffer)
-                    ((symbol-function 'gemini-companion-state-titled)
-                     (lambda (_) 'waiting)))
-            (should (equal "asks whether to start"
-                           (gemini-companion-request-label start)))
-            (ert-with-message-capture messages
-              (gemini-companion-request-show start)
-              (should (string-search "first choice" messages)))
-            (should (eq terminal (window-buffer))))
-        (kill-buffer terminal)))))
 
 ;;; gemini-companion-plan-test.el ends here

@@ -89,7 +89,7 @@
     (dotimes (_ 2)
       (gemini-companion-notify-test-settled 'question
         (should (equal '("Gemini CLI (shop) asks in its terminal; \
-M-x gemini-companion-review goes there") notices)))
+M-x gemini-companion-review shows it") notices)))
       (gemini-companion-state-report session 'edit nil)
       (should-not notices))
     ;; Qwen Code asks all at once.
@@ -100,7 +100,7 @@ M-x gemini-companion-review goes there") notices)))
       (switch-to-buffer (current-buffer))
       (cl-letf (((symbol-function 'frame-focus-state) #'always))
         (dolist (notice '("proposes an edit of .*/a" "proposes an edit of .*/b"
-                          "asks in its terminal; .* goes there"))
+                          "asks in its terminal; .* shows it"))
           (gemini-companion-test-eventually
             (string-match-p (format "\\`Gemini CLI (shop) %s\\'" notice)
                             (or (car notices) "")))
@@ -191,7 +191,7 @@ M-x gemini-companion-review goes there") notices)))
         (dolist (gemini-companion-notify '(message desktop))
           (gemini-companion-notify-test-settled 'question
             (should (string-suffix-p "Gemini CLI (shop) asks in its terminal; \
-M-x gemini-companion-review goes there"
+M-x gemini-companion-review shows it"
                                      shown)))
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
@@ -211,7 +211,7 @@ M-x gemini-companion-review goes there"
             (gemini-companion-notify-test-settled 'question)
             (should (equal (concat before
                                    "Gemini CLI (shop) asks in its terminal; \
-M-x gemini-companion-review goes there\n")
+M-x gemini-companion-review shows it\n")
                            (buffer-string)))))))))
 
 (defconst gemini-companion-notify-test-dbus
