@@ -384,7 +384,7 @@ They are about its version, and the settings that it needs to connect."
                  ,(format "To update it there: npm install -g %s"
                           (gemini-companion-client-package client)))))
       ,@(seq-mapcat
-         (pcase-lambda ((and required `(,_ ,_ ,problem ,command . ,_)))
+         (pcase-lambda ((and required `(,_ ,_ ,problem ,command)))
            (unless (gemini-companion-client-settings-meet files required)
              `((bad ,(format "%s on %s" problem host)
                     ,(format "Type %s in %s there." command title)))))

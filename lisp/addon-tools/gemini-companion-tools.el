@@ -57,9 +57,6 @@
 (defconst gemini-companion-tools--server "emacs"
   "Name of the bridge in the CLIs, which is part of the names of tools.")
 
-(defconst gemini-companion-tools--start-seconds 5
-  "Seconds after its start within which a CLI reads its settings.")
-
 (defvar gemini-companion-tools--watches-rules nil
   "Non-nil while changes of the rules update the file of rules.")
 
@@ -353,45 +350,20 @@ Otherwise, delete them."
   "Return a plist for the server: whether a rule requires a review of an edit.
 FACTS is a plist about the edit.  A rule applies even while sharing is paused,
 as the answer sends nothing to the model."
-  (pcase-let* (((map :path :client :mode) facts)
+  (pcase-let* (((map :path :client) facts)
                (session (gemini-companion-tools--session facts))
                (verdict (gemini-companion-rules-for
                          path
                          (or session
                              (gemini-companion-session-unconnected client)))))
     (cond ((and verdict
-                (eq 'always (gemini-companion-rules-verdict-review verdict))
-                (not (gemini-companion-tools--asks-by-setting-p session mode)))
+                (eq 'always (gemini-companion-rules-verdict-review verdict)))
            (when (and session
                       (gemini-companion-client-reviews-in-terminal-p client))
              (gemini-companion-state-expect-question
               session (gemini-companion-rules-phrase verdict)))
            '(:review "always"))
           (t '(:review "-")))))
-
-(defun gemini-companion-tools--asks-by-setting-p (session mode)
-  "Return non-nil if, by a setting, the CLI of SESSION asks about edits in MODE.
-The CLI has read that setting when it started, and opens a review of each
-edit; if a hook asks, it may not.  MODE is a name of the CLI for its mode."
-  (pcase-let (((or 'nil (cl-struct gemini-companion-session client directory remote
-                                   pid))
-               session))
-    (when-let* (((not remote))
-                (directory)
-                (start (alist-get 'start (process-attributes (or pid 0))))
-                (read (seq-filter
-                       (lambda (file)
-                         (when-let* ((attributes (file-attributes file)))
-                           (time-less-p
-                            (file-attribute-modification-time attributes)
-                            ;; Qwen Code rewrites its file when it starts.
-                            (time-add start gemini-companion-tools--start-seconds))))
-                       (gemini-companion-client-settings-files client directory))))
-      (seq-some (lambda (required)
-                  (and (member mode (car (nth 4 required)))
-                       (gemini-companion-client-settings-has-alternative-p
-                        read required)))
-                (gemini-companion-client-required-settings client)))))
 
 (defun gemini-companion-tools--session (facts)
   "Return the session of the CLI that FACTS name, or nil."

@@ -47,10 +47,8 @@
    '((("ide" "enabled") t "IDE integration is off in Qwen Code"
       "/ide enable")
      (("tools" "approvalMode") "default"
-      "Qwen Code does not ask about edits, so no review appears"
-      "/approval-mode default"
-      ;; Only its mode "auto" uses this setting.
-      ((nil "auto") ("permissions" "ask") "Edit" "Ask in mode auto"))))
+      "Qwen Code may write without asking, so that no review appears"
+      "/approval-mode default")))
   (gemini-companion-client-trust-command "/trust")
   (gemini-companion-client-folder-trust 'off)
   (gemini-companion-client-ignore-files

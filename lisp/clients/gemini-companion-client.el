@@ -130,14 +130,10 @@ It is relative to the root of the project.")
 
 (gemini-companion-client--define gemini-companion-client-required-settings (client)
   "Return the settings that CLIENT needs, the one to connect first.
-The value is a list of lists (KEYS VALUE PROBLEM COMMAND ALTERNATIVE).  KEYS
-are two strings, the names of a section and of a setting, which must have
-VALUE.  PROBLEM is a text about another value, and COMMAND a command of CLIENT
-that sets VALUE.
-
-ALTERNATIVE is nil, or a list (VALUES KEYS ELEMENT LABEL): the setting may have
-one of VALUES, where nil means unset, if another setting, a list, has ELEMENT.
-KEYS are the names of that list, and LABEL of the button that adds ELEMENT.")
+The value is a list of lists (KEYS VALUE PROBLEM COMMAND).  KEYS are two
+strings, the names of a section and of a setting, which must have VALUE.
+PROBLEM is a text about another value, and COMMAND a command of CLIENT that sets
+VALUE.")
 
 (gemini-companion-client--define gemini-companion-client-trust-command (client)
   "Return the command of CLIENT that trusts its directory.")

@@ -66,22 +66,10 @@ file, as a malicious project may have."
             (json-false :false)
             ;; Distinct from an empty object.
             (json-null :null))
-        (prog1 (gemini-companion-client-settings--last-values (json-read))
+        (prog1 (json-read)
           (skip-chars-forward " \t\r\n")
           (unless (eobp)
             (error "Text after the JSON object")))))))
-
-(defun gemini-companion-client-settings--last-values (value)
-  "Return VALUE, read from JSON, without duplicate keys.
-The last value of a duplicate key wins, as in the CLIs."
-  (cond ((vectorp value)
-         (vconcat (mapcar #'gemini-companion-client-settings--last-values value)))
-        ((consp value)
-         (let ((object nil))
-           (pcase-dolist (`(,key . ,member) value (nreverse object))
-             (setf (alist-get key object nil nil #'equal)
-                   (gemini-companion-client-settings--last-values member)))))
-        (t value)))
 
 (defun gemini-companion-client-settings-get (files keys)
   "Return the value of KEYS in the first of FILES that has one, or nil.
@@ -129,21 +117,14 @@ FILE is malformed."
   "Return the reason why rewriting FILE would lose something, or nil.
 The value is a verb phrase."
   (condition-case nil
-      (and (gemini-companion-client-settings--infinite-p
-            (gemini-companion-client-settings--read file 'plain))
-           "has a number that Emacs cannot write")
+      (let ((case-fold-search nil))
+        ;; For example 1E400.
+        (and (string-match-p "e\\+INF" (json-encode
+                                       (gemini-companion-client-settings--read
+                                        file 'plain)))
+             "has a number that Emacs cannot write"))
     ;; A comment is a syntax error in plain JSON.
     ((error) "has comments, which would be lost")))
-
-(defun gemini-companion-client-settings--infinite-p (value)
-  "Return non-nil if VALUE, read from JSON, has a number such as 1E400."
-  (cond ((floatp value) (or (isnan value) (= 1.0e+INF (abs value))))
-        ((vectorp value)
-         (seq-some #'gemini-companion-client-settings--infinite-p value))
-        ((consp value)
-         (seq-some (lambda (pair)
-                     (gemini-companion-client-settings--infinite-p (cdr pair)))
-                   value))))
 
 (defun gemini-companion-client-settings--write (file object)
   "Write OBJECT, an alist whose keys are strings, as JSON to FILE.
@@ -238,52 +219,9 @@ CLI, since a CLI reads its settings when it starts."
 
 (defun gemini-companion-client-settings-meet (files required)
   "Return non-nil if the settings in FILES meet REQUIRED.
-REQUIRED is one of `gemini-companion-client-required-settings'.  The value is
-`alternative' if they only meet its alternative."
-  (pcase-let* ((`(,keys ,value ,_ ,_ ,alternative) required)
-               (current (gemini-companion-client-settings-get files keys)))
-    (cond ((equal value current) t)
-          ((and (member current (car alternative))
-                (gemini-companion-client-settings-has-alternative-p files required))
-           'alternative))))
-
-(defun gemini-companion-client-settings-has-alternative-p (files required)
-  "Return non-nil if FILES have the list element of the alternative of REQUIRED.
-For FILES and REQUIRED, see `gemini-companion-client-settings-meet'."
-  (pcase-let ((`(,_ ,list-keys ,element) (nth 4 required)))
-    (seq-some (lambda (file)
-                (seq-contains-p
-                 (gemini-companion-client-settings--list file list-keys)
-                 element))
-              files)))
-
-(defun gemini-companion-client-settings--list (file keys)
-  "Return the value of KEYS in FILE if it is a vector, else []."
-  (let ((value (gemini-companion-client-settings-get file keys)))
-    (if (vectorp value) value [])))
-
-(defun gemini-companion-client-settings--alternative (client files runs-p required)
-  "Return (REMEDY BUTTON) for the alternative in REQUIRED, or nil.
-It is nil if there is no alternative for the current setting.  For CLIENT,
-FILES and RUNS-P, see `gemini-companion-client-settings--finding'."
-  (pcase-let* ((`(,keys . ,_) required)
-               (`(,values ,list-keys ,element ,label) (nth 4 required))
-               (user (car (last files))))
-    (when (and label
-               (member (gemini-companion-client-settings-get files keys) values))
-      (list
-       (format "In mode %s, %s in %s is enough." (car (remq nil values))
-               (json-encode element) (string-join list-keys "."))
-       (cons label
-             (lambda ()
-               (gemini-companion-client-settings--set
-                user list-keys
-                (vconcat (gemini-companion-client-settings--list user list-keys)
-                         (vector element))
-                (if (funcall runs-p client)
-                    (format "Setting saved; restart a running %s"
-                            (gemini-companion-client-title client))
-                  "Setting saved"))))))))
+REQUIRED is one of `gemini-companion-client-required-settings'."
+  (pcase-let ((`(,keys ,value . ,_) required))
+    (equal value (gemini-companion-client-settings-get files keys))))
 
 (defun gemini-companion-client-settings--finding (client files runs-p required)
   "Return the finding about a setting of CLIENT in FILES.
@@ -291,10 +229,7 @@ REQUIRED is one of `gemini-companion-client-required-settings'.  The last one
 of FILES is the user's file.  For RUNS-P, see
 `gemini-companion-client-settings-findings'; for the value, see
 `gemini-companion-status-checks'."
-  (pcase-let* ((`(,keys ,value ,problem ,command ,alternative) required)
-               (`(,remedy . ,buttons)
-                (gemini-companion-client-settings--alternative
-                 client files runs-p required))
+  (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (user (car (last files)))
                (deciding-file (seq-find
                                (lambda (file)
@@ -304,18 +239,11 @@ of FILES is the user's file.  For RUNS-P, see
                (key (format "%s in %s" (string-join keys ".")
                             (gemini-companion-names-absolute file))))
     (cond
-     ((eq 'alternative (gemini-companion-client-settings-meet files required))
-      `(good ,(format "%s has %s, for reviews in mode %s"
-                      (string-join (nth 1 alternative) ".")
-                      (json-encode (nth 2 alternative))
-                      (car (remq nil (nth 0 alternative))))))
      ((gemini-companion-client-settings-meet files required)
       `(good ,(format "%s is %s" key (json-encode value))))
      ((equal file user)
       `(bad ,problem
-            ,(concat (format "Run %s there, or set %s to %s." command key
-                             (json-encode value))
-                     (and remedy (concat "  " remedy)))
+            ,(format "Run %s there, or set %s to %s." command key (json-encode value))
             (,(cond ((eq value t) "Enable")
                     (deciding-file "Change it")
                     (t "Set it"))
@@ -325,8 +253,7 @@ of FILES is the user's file.  For RUNS-P, see
                    (if (funcall runs-p client)
                        (format "Setting saved; a running %s needs %s"
                                (gemini-companion-client-title client) command)
-                     "Setting saved"))))
-            ,@buttons))
+                     "Setting saved"))))))
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your settings." key)

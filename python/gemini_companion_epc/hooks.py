@@ -172,10 +172,6 @@ class Hooks(ABC):
         """
         return None
 
-    def mode(self, event: Facts) -> str:
-        """Return the mode of the CLI in the event of `announced`, "" if unknown."""
-        return ""
-
     def is_prompt(self, event: Facts) -> bool:
         """Return whether ``event`` is a prompt, to which its answer may add."""
         step = self.read(event)

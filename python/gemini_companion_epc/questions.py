@@ -174,7 +174,7 @@ class Questions:
         cli = await self._cli(client, request, directory)
         if announced is not None:
             path = os.path.join(directory, announced)
-            facts = {**cli, "path": path, "mode": hooks.mode(event)}
+            facts = {**cli, "path": path}
             asks_if_failed = request.get("only_plans") is not True or may_be_plan(path)
             must_ask = await self._must_ask(facts, asks_if_failed)
             return ASK[client.name] if must_ask else {}

@@ -53,9 +53,6 @@ class QwenHooks(GeminiHooks):
         file = tool_input.get("file_path")
         return file if isinstance(file, str) else None
 
-    def mode(self, event: Facts) -> str:
-        return str(event.get("permission_mode", ""))
-
     def question(self, event: Facts) -> Question | None:
         tool, arguments = event.get("tool_name"), event.get("tool_input")
         if event.get("hook_event_name") != PERMISSION or not isinstance(tool, str):

@@ -85,7 +85,7 @@ def test_qwen_beside_gemini_cli_is_walked_through_and_reviewed_over_a_restart(
 
 def writes_without_asking_until_told(emacs: Emacs, cli: Qwen, file: Path) -> None:
     """Emacs reports it; by the command that the status names, it asks."""
-    emacs.says("Qwen Code does not ask about edits")
+    emacs.says("Qwen Code may write without asking")
     emacs.eval("(gemini-companion-status)")
     emacs.wait_for("Connected: Qwen Code")
     cli.is_free(read_file(file), write_file(file, "uno\n"))

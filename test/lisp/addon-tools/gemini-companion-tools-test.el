@@ -436,41 +436,6 @@ quit, whether to unlink them by t or nil."
         (gemini-companion-part-stop 'session)
         (gemini-companion-part-stop 'state)))))
 
-(ert-deftest gemini-companion-tools-leave-a-review-to-what-a-cli-asks-by-itself ()
-  :tags '(pure)
-  (gemini-companion-test-with-directory nil
-    (let* ((gemini-companion-review-rules '(("**" . always)))
-           (process-environment
-            (cons (concat "QWEN_HOME=" default-directory) process-environment))
-           (started (alist-get 'start (process-attributes (emacs-pid))))
-           (session
-            (gemini-companion-session-make :id "one" :pid (emacs-pid) :client "qwen"
-                                           :directory default-directory))
-           (review (lambda (mode text seconds)
-                     (gemini-companion-test-write "settings.json" text)
-                     (set-file-times "settings.json" (time-add started seconds))
-                     (let ((answered nil))
-                       (funcall (gemini-companion-server-receive
-                                 'ask 'review
-                                 (list :path (expand-file-name "a") :client "qwen"
-                                       :pids (list (emacs-pid)) :mode mode))
-                                (lambda (answer) (setq answered answer)))
-                       (plist-get answered :review))))
-           (all "{\"permissions\": {\"ask\": [\"Edit\"]}}"))
-      (unwind-protect
-          (progn
-            (gemini-companion-test-set-sessions (list session))
-            (should (equal "-" (funcall review "auto" all -60)))
-            (should (equal "always" (funcall review "yolo" all -60)))
-            (should (equal "always" (funcall review "auto-edit" all -60)))
-            (should (equal "always" (funcall review "auto" "{}" -60)))
-            (should (equal "always"
-                           (funcall review "auto"
-                                    (string-replace "Edit" "Edit(**/*.el)" all) -60)))
-            ;; The CLI has not read it.
-            (should (equal "always" (funcall review "auto" all 60))))
-        (gemini-companion-part-stop 'session)))))
-
 (ert-deftest gemini-companion-tools-links-nothing-when-the-user-quits ()
   :tags '(pure)
   (gemini-companion-tools-test-with-home

@@ -307,7 +307,7 @@ prompts, the last first, and `saved' what would be saved."
   :tags '(pure)
   (pcase-dolist (`(,client ,answer ,text . ,questions)
                  '(("gemini" t "" "IDE integration is off .*; change that\\? \\'")
-                   ("qwen" t "{}" "IDE integration is off" "does not ask about edits")
+                   ("qwen" t "{}" "IDE integration is off" "may write without asking")
                    ("qwen" t "{\"tools\": {\"approvalMode\": \"yolo\"}}"
                     "IDE integration is off")
                    ("gemini" nil "" "IDE integration is off" "IDE integration is")))
@@ -486,7 +486,7 @@ prompts, the last first, and `saved' what would be saved."
            (warnings (lambda (sessions)
                        (ert-with-message-capture shown
                                                  (gemini-companion-test-set-sessions sessions)
-                         (string-search "Qwen Code does not ask about edits" shown)))))
+                         (string-search "Qwen Code may write without asking" shown)))))
       (gemini-companion-test-with-parts '(session cli) nil
         (should (funcall warnings (list session)))
         ;; Once for each CLI.

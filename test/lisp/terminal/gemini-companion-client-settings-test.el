@@ -20,45 +20,6 @@
   (pcase (gemini-companion-client-test-finding)
     (`(,_ ,_ ,_ (,_ . ,set)) (funcall set))))
 
-(ert-deftest gemini-companion-clients-settings-may-have-an-alternative ()
-  :tags '(pure)
-  (pcase-dolist
-      (`(,text ,mark . ,buttons)
-       '(("{}" bad "Set it" "Ask in mode auto")
-         ("{\"tools\": {\"approvalMode\": \"auto\"}}"
-          bad "Change it" "Ask in mode auto")
-         ("{\"tools\": {\"approvalMode\": \"yolo\"}}" bad "Change it")
-         ("{\"tools\": {\"approvalMode\": \"default\"}}" good)
-         ("{\"permissions\": {\"ask\": [\"Bash\", \"Edit\"]}}" good)
-         ("{\"permissions\": {\"ask\": [\"Edit(*.el)\"]}}"
-          bad "Set it" "Ask in mode auto")
-         ("{\"permissions\": {\"ask\": \"Edit\"}}" bad "Set it" "Ask in mode auto")
-         ;; In that mode, it has no effect.
-         ("{\"permissions\": {\"ask\": [\"Edit\"]},
-           \"tools\": {\"approvalMode\": \"yolo\"}}" bad "Change it")))
-    (ert-info (text :prefix "Settings: ")
-      (gemini-companion-test-with-directory '()
-        (let ((process-environment
-               (cons (concat "QWEN_HOME=" default-directory) process-environment)))
-          (gemini-companion-test-write "settings.json" text)
-          (cl-flet ((finding ()
-                      (nth 1 (gemini-companion-client-settings-findings
-                              "qwen" "/"))))
-            (should (equal (cons mark buttons)
-                           (cons (car (finding))
-                                 (mapcar #'car (nthcdr 3 (finding))))))
-            (when-let* ((set (alist-get "Ask in mode auto" (nthcdr 3 (finding))
-                                        nil nil #'equal)))
-              (should (string-search "In mode auto, \"Edit\" in permissions.ask"
-                                     (nth 2 (finding))))
-              (let ((inhibit-message t))
-                (funcall set))
-              (should (eq 'good (car (finding))))
-              (when (string-search "Edit(*.el)" text)
-                (should (equal ["Edit(*.el)" "Edit"]
-                               (gemini-companion-client-settings-get
-                                "settings.json" '("permissions" "ask"))))))))))))
-
 (ert-deftest gemini-companion-clients-reads-settings-as-the-clis-do ()
   :tags '(pure)
   (pcase-dolist
@@ -66,7 +27,6 @@
        '(("") ("{}") ("{\"ide\": {}}") ("{\"ide\": 1}")
          ("{\"ide\": {\"enabled\": false}}" . :false)
          ("// {\"ide\": 1}\n{/* \" */\"ide\": {\"enabled\": true}}" . t)
-         ("{\"ide\": {\"enabled\": true}, \"ide\": {\"enabled\": false}}" . :false)
          ("{\"a\": \"// b\", \"ide\": {\"enabled\": true}}" . t)
          ("{\"a\": \"\\\"/*\", \"ide\": {\"enabled\": true}, \"b\": \"*/\"}" . t)
          ("{" . bad) ("[]" . bad) ("null" . bad) ("{} x" . bad) ("ide" . bad)
@@ -105,9 +65,6 @@
   \"d\": 0.5
 }\n")
          ("{\"ide\": null}" "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
-         ;; The CLIs take the last value of a key.
-         ("{\"ide\": {\"enabled\": true}, \"ide\": {\"enabled\": false, \"a\": 1}}"
-          "{\n  \"ide\": {\n    \"enabled\": true,\n    \"a\": 1\n  }\n}\n")
          ("{\"ä\": 1}\r\n"
           "{\n  \"ide\": {\n    \"enabled\": true\n  },\n  \"ä\": 1\n}\n")))
     (ert-info (before :prefix "Text: ")
