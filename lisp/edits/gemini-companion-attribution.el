@@ -24,7 +24,6 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
@@ -309,51 +308,10 @@ the proposal."
   (when-let* ((awaited (gemini-companion-edit-awaited edit)))
     (gemini-companion-written-found-now-p awaited)))
 
-;;;; Differences
-
-(defun gemini-companion-attribution--differences (a b)
-  "Return the differences between the texts A and B, as a CLI writes them.
-The value is a list of hunks, whose LINES are those of B."
-  (cl-flet ((comparable (text)
-              (concat (gemini-companion-edit-texts-comparable text) "\n")))
-    (gemini-companion-hunk-compare (comparable b) (comparable a))))
-
-(defun gemini-companion-attribution--share-p (change others)
-  "Return non-nil if CHANGE shares a line, not a blank one, with one of OTHERS.
-All are `gemini-companion-attribution--differences'."
-  (let ((lines (gemini-companion-hunk-lines change)))
-    (seq-some (lambda (other)
-                (seq-some (lambda (line)
-                            (and (not (string-blank-p line)) (member line lines)))
-                          (gemini-companion-hunk-lines other)))
-              others)))
-
-(defun gemini-companion-attribution--overlap-p (a b)
-  "Return non-nil if the differences A and B touch the same old lines.
-A difference that only adds lines is at the position between two lines."
-  (gemini-companion-hunk-touch-p
-   (gemini-companion-hunk-new a) (gemini-companion-hunk-new-end a)
-   (gemini-companion-hunk-new b) (gemini-companion-hunk-new-end b)))
-
-(defun gemini-companion-attribution--restores-p (change previous)
-  "Return non-nil if the lines of PREVIOUS are restored by CHANGE.
-Both are differences from the same text, which overlap.  If PREVIOUS has only
-blank lines or none, CHANGE restores that if it removes the overlapping lines
-without replacement."
-  (if (seq-every-p #'string-blank-p (gemini-companion-hunk-lines previous))
-      (<= (gemini-companion-hunk-old-count change)
-          ;; CHANGE may include lines beyond the overlap.
-          (- (gemini-companion-hunk-new-count change)
-             (max 0 (- (min (gemini-companion-hunk-new-end change)
-                            (gemini-companion-hunk-new-end previous))
-                       (max (gemini-companion-hunk-new change)
-                            (gemini-companion-hunk-new previous))))))
-    (gemini-companion-attribution--share-p change (list previous))))
-
 ;;;; Unknown to the CLI
 
-(defun gemini-companion-attribution--unknown-to-cli (edit)
-  "Return the previous edit of the file of EDIT if the CLI may not know its text.
+(defun gemini-companion-attribution-unknown-to-cli-p (edit)
+  "Return non-nil if the CLI of EDIT may not know the text of the file of EDIT.
 Some CLIs write their proposal, which Emacs overwrites by the text that the user
 has accepted.  In the same turn, the CLI does not know that text until it reads
 the file again."
@@ -362,36 +320,9 @@ the file again."
               (last (seq-find #'gemini-companion-edit-written-p
                               (gemini-companion-edit-others-of-file edit)))
               ((eq (gemini-companion-edit-turn edit)
-                   (gemini-companion-edit-turn last)))
-              ((not (equal (gemini-companion-edit-proposed last)
-                           (gemini-companion-edit-after last)))))
-    last))
-
-(defun gemini-companion-attribution-undoes-p (edit text)
-  "Return non-nil if TEXT of EDIT would undo lines that the user has typed.
-The user has typed them in the previous proposal for the file, and the CLI may
-not know them; see `gemini-companion-attribution--unknown-to-cli'.  TEXT undoes
-them if it restores the lines of that proposal, or the lines before it; with
-other lines, the CLI must have read the text of the user."
-  (when-let* ((last (gemini-companion-attribution--unknown-to-cli edit))
-              ((gemini-companion-edit-known-p edit)))
-    (let* ((mine (gemini-companion-edit-texts-before edit))
-           (differences (apply-partially #'gemini-companion-attribution--differences
-                                         mine))
-           (of-user (funcall differences (gemini-companion-edit-proposed last)))
-           (previous (append
-                      of-user
-                      (when (gemini-companion-edit-known-p last)
-                        (funcall differences
-                                 (gemini-companion-edit-texts-before last))))))
-      (seq-some (lambda (change)
-                  (let ((overlaps-p (apply-partially
-                                     #'gemini-companion-attribution--overlap-p change)))
-                    (and (seq-some overlaps-p of-user)
-                         (seq-some (apply-partially
-                                    #'gemini-companion-attribution--restores-p change)
-                                   (seq-filter overlaps-p previous)))))
-                (funcall differences text)))))
+                   (gemini-companion-edit-turn last))))
+    (not (equal (gemini-companion-edit-proposed last)
+                (gemini-companion-edit-after last)))))
 
 ;;;; Reported writes
 

@@ -317,15 +317,15 @@ By default, it is the format that the file has now."
 
 ;;;; File text
 
-(defun gemini-companion-edit-texts-comparable (text)
+(defun gemini-companion-edit-texts--comparable (text)
   "Return TEXT with plain line ends, without byte order mark and last newline.
 A CLI preserves these properties of a file."
   (string-remove-suffix "\n" (gemini-companion-text-normalized text)))
 
 (defun gemini-companion-edit-texts-same-p (a b)
   "Return non-nil if the text A may be B as a CLI has written it."
-  (string= (gemini-companion-edit-texts-comparable a)
-           (gemini-companion-edit-texts-comparable b)))
+  (string= (gemini-companion-edit-texts--comparable a)
+           (gemini-companion-edit-texts--comparable b)))
 
 (defun gemini-companion-edit-texts-in-file-p (edit &optional text)
   "Return non-nil if the file of EDIT has changed to TEXT, as a CLI writes it.

@@ -99,8 +99,7 @@ a `gemini-companion-written'.")
 other edits, or nil if it is one itself; see `gemini-companion-request-edits'.")
   (remarks nil :documentation "A list of symbols about its file: `changed' if it
 has changed since the proposal; `removed' if it was missing, and a buffer had
-its text; `undoes' if the CLI does not know how the user has modified its last
-edit of that file; `loss-accepted' if the user has accepted that characters are
+its text; `loss-accepted' if the user has accepted that characters are
 lost; and `one-of' if its file was written with another text than each of
 several accepted edits.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")

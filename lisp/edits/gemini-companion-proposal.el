@@ -89,11 +89,6 @@ in the terminal of the CLI."
                   (gemini-companion-proposal--file-changed edit occasion)))
            nil 'lasting))
     (gemini-companion-edit-add edit)
-    (when (condition-case nil
-              (gemini-companion-attribution-undoes-p edit proposal)
-            ;; It may undo an edit of the user, so accepting it asks.
-            (gemini-companion-text-not-compared t))
-      (gemini-companion-edit-add-remark edit 'undoes))
     ;; Views appear later: the server is waiting for the value of this function.
     (gemini-companion-edit-notify edit 'opened)
     t))
@@ -507,23 +502,14 @@ Ask only if the CLI would overwrite a change of the file, or lose characters."
   (dotimes (_ 2)
     (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'command))
   (or (not (gemini-companion-edit-open-p edit))
-      (when-let* ((format (gemini-companion-proposal--overwrites edit)))
-        (not (gemini-companion-proposal-ask
-              edit
-              (lambda ()
-                (yes-or-no-p (format format (gemini-companion-edit-name edit)))))))
+      (and (memq 'changed (gemini-companion-edit-remarks edit))
+           (not (gemini-companion-proposal-ask
+                 edit
+                 (lambda ()
+                   (yes-or-no-p
+                    (format "%s has changed since the edit was proposed; accept anyway? "
+                            (gemini-companion-edit-name edit)))))))
       (gemini-companion-proposal--loss-refused-p edit)))
-
-(defun gemini-companion-proposal--overwrites (edit)
-  "Return the question to ask if accepting EDIT would overwrite a change, or nil.
-The value is a format for the name of the file.  A change that is unknown to
-the CLI is not overwritten if the user has merged it into the proposal."
-  (cond ((memq 'changed (gemini-companion-edit-remarks edit))
-         "%s has changed since the edit was proposed; accept anyway? ")
-        ((and (memq 'undoes (gemini-companion-edit-remarks edit))
-              (gemini-companion-attribution-undoes-p
-               edit (gemini-companion-edit-text edit)))
-         "This edit of %s undoes yours of the previous one; accept anyway? ")))
 
 (defun gemini-companion-proposal--loss-accepted-p (edit)
   "Return non-nil if the user has accepted a loss in EDIT's file and turn."

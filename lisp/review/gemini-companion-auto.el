@@ -11,6 +11,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-attribution)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -164,8 +165,8 @@ line and the overview display."
           ((< 0 (progn (gemini-companion-edit-hunks edit)
                        (gemini-companion-edit-lost edit)))
            "characters would be lost")
-          ((memq 'undoes (gemini-companion-edit-remarks edit))
-           "undoes your edits of this turn"))))
+          ((gemini-companion-attribution-unknown-to-cli-p edit)
+           "the CLI may not know your edits of this turn"))))
 
 ;;;; Life
 

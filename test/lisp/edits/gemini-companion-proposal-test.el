@@ -312,65 +312,6 @@ if `answer' is non-nil."
       (equal '(("a" accepted "A\n" "1\n"))
              (gemini-companion-edits-test-reported)))))
 
-(ert-deftest gemini-companion-proposal-asks-before-it-undoes-the-edits-of-the-user ()
-  (pcase-dolist (`(,proposal ,mine ,asks) '(("1\nB\nC\n" nil t)
-                                            ;; The user has merged it.
-                                            ("1\nB\nC\n" "1\nmine B\nC\n" nil)
-                                            ;; What was before the edit is back.
-                                            ("1\n2\nC\n" nil t)
-                                            ;; The CLI has read the file since.
-                                            ("1\nmine B\nC\n" nil nil)
-                                            ("1\nanother\n3\n" nil nil)
-                                            ("1\n3\n" nil nil)
-                                            ("one\nother\n3\n" nil nil)))
-    (gemini-companion-edit-test-with-copilot
-      (gemini-companion-test-rewrite "a" "1\nB\n3\n")
-      (funcall run)
-      (let ((next (gemini-companion-test-open "a" proposal 2 session))
-            (asked 0))
-        (should (eq (or asks (and mine t))
-                    (and (memq 'undoes (gemini-companion-edit-remarks next)) t)))
-        (when mine
-          (with-current-buffer (gemini-companion-edit-proposal-buffer next)
-            (gemini-companion-replace-text mine)))
-        (cl-letf (((symbol-function 'yes-or-no-p)
-                   (lambda (question)
-                     (should (string-search "undoes yours" question))
-                     (cl-incf asked)
-                     nil)))
-          (gemini-companion-edit-accept next))
-        (should (eq asks (= 1 asked)))
-        (should (eq asks (gemini-companion-edit-open-p next)))))))
-
-(ert-deftest gemini-companion-proposal-knows-lines-that-the-user-added-or-deleted ()
-  (pcase-dolist (`(,first ,accepted ,next ,undoes)
-                 '(;; Added lines.
-                   ("1\nB\n3\n" "1\nB\nmine\n3\n" "1\nB\n3\n" t)
-                   ("1\nB\n3\n" "1\nB\nmine\n3\n" "1\nB\nC\n" t)
-                   ("1\nB\n3\n" "1\nB\nmine\n3\n" "1\nB\nother\n3\n" nil)
-                   ("1\nB\n3\n" "1\nB\nmine\n3\n" "1\nB\nmine\nC\n" nil)
-                   ;; Deleted lines.
-                   ("1\nB\nB2\n3\n" "1\nB\n3\n" "1\nB\nB2\n3\n" t)
-                   ("1\nB\nB2\n3\n" "1\nB\n3\n" "1\nB\nB2\nC\n" t)
-                   ("1\nB\nB2\n3\n" "1\nB\n3\n" "1\nB\nB3\n3\n" nil)))
-    (ert-info ((format "%S" (list accepted next)))
-      (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
-        (setq gemini-companion-test-send #'ignore
-              session (gemini-companion-test-session-like session :client "copilot"))
-        (let ((edit (gemini-companion-test-open "a" first 1 session)))
-          (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
-            (gemini-companion-replace-text accepted))
-          (gemini-companion-edit-accept edit)
-          (gemini-companion-test-rewrite "a" first)
-          (dotimes (_ 3)
-            (gemini-companion-test-run-timers))
-          (should (equal accepted (gemini-companion-test-file-text "a"))))
-        (should (eq undoes
-                    (and (memq 'undoes
-                               (gemini-companion-edit-remarks
-                                (gemini-companion-test-open "a" next 2 session)))
-                         t)))))))
-
 ;;;; Outcomes
 
 (ert-deftest gemini-companion-proposal-outlives-a-crash-if-the-cli-knows-of-it ()

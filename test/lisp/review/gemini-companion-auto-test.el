@@ -108,7 +108,7 @@
                          (gemini-companion-edit-review-reason edit))))))))
 
 ;; Another edit of the same answer was made from the text of the CLI.
-(ert-deftest gemini-companion-auto-undoes-no-edits-of-the-user ()
+(ert-deftest gemini-companion-auto-pauses-while-the-cli-does-not-know-a-text ()
   (pcase-dolist (`(,client ,mine ,reviewed)
                  '(("copilot" "mine " t) ("copilot" "" nil) ("gemini" "mine " nil)))
     (gemini-companion-test-with-edits '(("a" "old\n"))
@@ -120,7 +120,7 @@
         (gemini-companion-edit-accept diff)
         (gemini-companion-auto-accept session)
         (should (equal (and reviewed
-                            "undoes your edits of this turn")
+                            "the CLI may not know your edits of this turn")
                        (gemini-companion-auto-test-reviewed "a" session)))))))
 
 (ert-deftest gemini-companion-auto-accepts-only-what-is-safe-in-the-project ()
