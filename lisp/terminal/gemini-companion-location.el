@@ -35,16 +35,10 @@ nil if the text does not have them.  TEXT is the text on the screen."
 ;;;; Text
 
 (defconst gemini-companion-location--regexp
-  (concat "\\(\\(?:\\\\.\\|[^\\ \t\n\"'`(){}<>|:;,*?!#\u2500-\u257f]\\)+\\)"
-          "\\(?:" "[:#(]L?\\([0-9]+\\)\\(?::\\([0-9]+\\)\\)?"
-          "\\|" "[\"'`]?, line \\([0-9]+\\)" "\\)?")
-  "Regexp for a text that may be a location.
-Its groups are the name, the line, the column, and the line in the format of
-Python: \"a.py\", line 3.  Characters that draw boxes end a name.")
-
-(defconst gemini-companion-location--border
-  (concat " \t|" (number-sequence #x2500 #x257f))
-  "The characters on a side of the text of a row: blanks and borders.")
+  (concat "\\([^ \t\n\"'`(){}<>|:;,*?!#\u2500-\u257f]+\\)"
+          "\\(?::\\([0-9]+\\)\\(?::\\([0-9]+\\)\\)?\\)?")
+  "Regexp for a text that may be a location: NAME, NAME:LINE or NAME:LINE:COLUMN.
+Characters that draw boxes end a name.")
 
 (defun gemini-companion-location--in (text column directory)
   "Return the location around COLUMN of TEXT, or nil.
@@ -62,31 +56,23 @@ COLUMN is the index of a character.  DIRECTORY is the directory of the CLI."
 (defun gemini-companion-location--of-match (text directory)
   "Return the location of the match data in TEXT, or nil if it is not valid.
 DIRECTORY is the directory of the CLI."
-  (let* ((whole (match-string 0 text))
-         (name (match-string 1 text))
-         (line (or (match-string 2 text) (match-string 4 text)))
-         (column (match-string 3 text)))
+  (let ((whole (match-string 0 text))
+        (name (match-string 1 text))
+        (line (match-string 2 text))
+        (column (match-string 3 text)))
     ;; Plain words, such as test or build, are often names of files.
-    (when (or line (string-match-p "\\`@.\\|/\\|.\\.." name))
-      (when-let* ((file (seq-some
-                         (lambda (name)
-                           (gemini-companion-location--file name directory))
-                         (gemini-companion-location--names name))))
+    (when (or line (string-match-p "/\\|.\\.." name))
+      (when-let* ((file (or (gemini-companion-location--file name directory)
+                            ;; An @ for the CLI, or the end of a sentence.
+                            (gemini-companion-location--file
+                             (gemini-companion-text-trim
+                              (gemini-companion-text-trim name "@" 'left) "." 'right)
+                             directory))))
         (gemini-companion-location--make
          :file file
          :line (and line (max 1 (string-to-number line)))
          :column (and column (max 1 (string-to-number column)))
          :text whole)))))
-
-(defun gemini-companion-location--names (name)
-  "Return the file names that NAME, the first group of a match, may mean.
-There may be an @ before the name, brackets around it, or a full stop after
-it; a space in the name has a backslash."
-  (let* ((plain (replace-regexp-in-string "\\\\\\(.\\)" "\\1" name))
-         (bare (gemini-companion-text-trim
-                (gemini-companion-text-trim plain "[@" 'left) "]." 'right)))
-    (seq-remove #'string-empty-p
-                (seq-uniq (list plain (string-remove-prefix "@" plain) bare)))))
 
 (defun gemini-companion-location--file (name directory)
   "Return the absolute name of the file NAME if it exists in the project, or nil.
@@ -95,9 +81,6 @@ host."
   (let* ((host (file-remote-p directory))
          (file (cond ((and host (string-prefix-p "/" name)) (concat host name))
                      ((gemini-companion-names-in directory name)))))
-    ;; A CLI may abbreviate the name of a file.
-    (when (and (null host) (string-prefix-p "~/" name) (not (file-exists-p file)))
-      (setq file (expand-file-name name)))
     (and (equal host (ignore-errors (file-remote-p file)))
          (file-regular-p file)
          (let ((true-name (file-truename file)))
@@ -119,49 +102,13 @@ host."
        default-directory))))
 
 (defun gemini-companion-location--at (position)
-  "Return the location at POSITION of the current buffer, or nil.
-A location may continue in the next row."
+  "Return the location at POSITION of the current buffer, or nil."
   (save-excursion
     (goto-char position)
-    (let* ((directory (gemini-companion-location--directory))
-           (row (gemini-companion-location--row))
-           (column (- position (line-beginning-position)))
-           (before (and (zerop (forward-line -1))
-                        (gemini-companion-location--trimmed
-                         (gemini-companion-location--row) 'right)))
-           (after (progn (goto-char position)
-                         (and (zerop (forward-line 1))
-                              (gemini-companion-location--trimmed
-                               (gemini-companion-location--row) 'left))))
-           (border (- (length row)
-                      (length (gemini-companion-location--trimmed row 'left))))
-           (end (length (gemini-companion-location--trimmed row 'right))))
-      (or (and after (<= column end)
-               (gemini-companion-location--longer
-                (concat (substring row 0 end) after) column end directory))
-          (gemini-companion-location--in row column directory)
-          (and before (<= border column)
-               (gemini-companion-location--in
-                (concat before (substring row border))
-                (+ (length before) (- column border))
-                directory))))))
-
-(defun gemini-companion-location--longer (text column end directory)
-  "Return the location around COLUMN of TEXT if it ends after END, or nil.
-TEXT is a row and the next one, and END the index at which the first row
-ends.  For DIRECTORY, see `gemini-companion-location--in'."
-  (when-let* ((location (gemini-companion-location--in text column directory))
-              ((< end (match-end 0))))
-    location))
-
-(defun gemini-companion-location--row ()
-  "Return the text of this row."
-  (buffer-substring-no-properties (line-beginning-position)
-                                  (line-end-position)))
-
-(defun gemini-companion-location--trimmed (row side)
-  "Return the text ROW without the border at SIDE, `left' or `right'."
-  (gemini-companion-text-trim row gemini-companion-location--border side))
+    (gemini-companion-location--in
+     (buffer-substring-no-properties (line-beginning-position) (line-end-position))
+     (- position (line-beginning-position))
+     (gemini-companion-location--directory))))
 
 (defun gemini-companion-location--on-screen ()
   "Return the locations in the selected window, the lowest one first."
