@@ -49,8 +49,6 @@
                 (and (gemini-companion-text-attributes file)
                      "exists again; nothing to undo"))
                ((gemini-companion-undo-unwritten edit))
-               ((gemini-companion-edit-texts-removed-p edit)
-                (gemini-companion-undo--removed edit))
                ((not (gemini-companion-edit-known-p edit))
                 "cannot be restored: its previous text was not recorded")
                ((gemini-companion-text-unreadable-reason file))
@@ -71,14 +69,6 @@
                 (problem (gemini-companion-step-problem
                           (gemini-companion-undo--whole edit))))
       (user-error "%s" problem))))
-
-(defun gemini-companion-undo--removed (edit)
-  "Return why EDIT, whose file was removed before it, is not undone."
-  (concat "was removed before this edit"
-          (if-let* ((buffer (gemini-companion-names-buffer
-                             (gemini-companion-edit-file edit))))
-              (format "; undo in buffer %s restores its text" buffer)
-            ", and its text is not known")))
 
 (defun gemini-companion-undo--notice (edit)
   "Detect at once what CLIs have just written to the file of EDIT.
@@ -544,7 +534,6 @@ That is so once CHANGES are undone there."
                  (gemini-companion-changes-content-with record before))
                 (gemini-companion-lines-without
                  changes (gemini-companion-changes-seen-lines seen))))))
-
 
 (provide 'gemini-companion-undo)
 ;;; gemini-companion-undo.el ends here

@@ -362,11 +362,10 @@ For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
 (defun gemini-companion-attribution--begins-with-p (edit session before)
   "Return non-nil if EDIT is of the turn of SESSION, and its file had BEFORE."
   (and (gemini-companion-attribution--in-turn-p edit session)
-       (if (gemini-companion-edit-texts-removed-p edit)
-           (null before)
-         (and (gemini-companion-edit-known-p edit)
-              (gemini-companion-edit-texts-same-p
-               (or before "") (gemini-companion-edit-texts-before edit))))))
+       (if (gemini-companion-edit-known-p edit)
+           (gemini-companion-edit-texts-same-p
+            (or before "") (gemini-companion-edit-texts-before edit))
+         (null before))))
 
 (defun gemini-companion-attribution--record-new (session file before after)
   "Record a new edit for a write that SESSION reports, and return the edit.
@@ -375,13 +374,11 @@ For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
                 :id (gensym) :session session :file file :decision 'unreviewed))
          (bytes (gemini-companion-edit-texts-bytes edit))
          (now (gemini-companion-edit-texts-content edit bytes)))
-    (unless before
-      (gemini-companion-edit-texts-check-removed edit))
     (gemini-companion-edit-texts-set
      edit
      (if before
          (gemini-companion-attribution--reported-content edit now before after)
-       (gemini-companion-content-with now 'none))
+       (gemini-companion-content-with now (gemini-companion-edit-texts-missing edit)))
      after)
     (gemini-companion-edit-add edit)
     edit))
@@ -430,10 +427,8 @@ give a file that the user has changed the text of the last edit again."
     (and after
          (gemini-companion-edit-written-p edit)
          (gemini-companion-attribution--text-in-file edit after)
-         (cond ((gemini-companion-edit-texts-removed-p edit)
+         (cond ((not (gemini-companion-edit-known-p edit))
                 (null before))
-               ((not (gemini-companion-edit-known-p edit))
-                nil)
                ((null before)
                 (gemini-companion-edit-new-p edit))
                (t

@@ -110,24 +110,20 @@ It is read as before EDIT; see `gemini-companion-content'."
   (when-let* ((bytes (gemini-companion-edit-texts-bytes edit)))
     (gemini-companion-edit-texts-with edit bytes)))
 
-(defun gemini-companion-edit-texts-check-removed (edit)
-  "Record in the remarks on EDIT if a buffer has the text of its missing file.
-Its CLI may have removed the file, and writes it again: then it is not new,
-unless an edit is known to have deleted it.  Return non-nil if so."
+(defun gemini-companion-edit-texts-missing (edit)
+  "Return the bytes before EDIT, whose file is missing: `none' or `unknown'.
+They are unknown if a buffer has the text of the file, and no edit is known to
+have deleted it: its CLI may have removed the file, and writes it again."
   (let* ((file (gemini-companion-edit-file edit))
          (last (car (gemini-companion-edit-others-of-file edit)))
-         (buffer (gemini-companion-names-buffer file))
-         (removed (and buffer
-                       (not (and last (gemini-companion-edit-deleted-modes last)))
-                       ;; Without a file, this is a number.
-                       (consp (with-current-buffer buffer
-                                (visited-file-modtime))))))
-    (gemini-companion-edit-set-removed edit removed)
-    removed))
-
-(defun gemini-companion-edit-texts-removed-p (edit)
-  "Return non-nil if the file of EDIT was missing, and a buffer had its text."
-  (memq 'removed (gemini-companion-edit-remarks edit)))
+         (buffer (gemini-companion-names-buffer file)))
+    (if (and buffer
+             (not (and last (gemini-companion-edit-deleted-modes last)))
+             ;; Without a file, this is a number.
+             (consp (with-current-buffer buffer
+                      (visited-file-modtime))))
+        'unknown
+      'none)))
 
 (defun gemini-companion-edit-texts-read (edit)
   "Read the file of EDIT, which its CLI has not written, as the text before.
@@ -136,16 +132,13 @@ Return the text if it is known and UTF-8, or nil."
   (let* ((buffer (gemini-companion-edit-original-buffer edit))
          (missing (null (gemini-companion-text-attributes
                          (gemini-companion-edit-file edit))))
-         (bytes (cond (missing 'none)
+         (bytes (cond (missing (gemini-companion-edit-texts-missing edit))
                       ((gemini-companion-edit-texts-bytes edit))
                       (t 'unknown)))
          (text (and (stringp bytes) (gemini-companion-coding-utf-8 bytes)))
          (content (gemini-companion-edit-texts-content edit bytes text)))
     (gemini-companion-edit-texts--record-change edit content)
     (setf (gemini-companion-edit-content edit) content)
-    (if missing
-        (gemini-companion-edit-texts-check-removed edit)
-      (gemini-companion-edit-set-removed edit nil))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (gemini-companion-replace-text
@@ -176,9 +169,9 @@ The bytes must be known."
   "Return the text before EDIT, which is open, for the buffer of the original.
 If the file is too large to keep, read it now, and record its coding system."
   (cond
-   ((gemini-companion-edit-texts-removed-p edit) "")
    ((gemini-companion-edit-known-p edit)
     (gemini-companion-edit-texts-before edit))
+   ((null (gemini-companion-text-attributes (gemini-companion-edit-file edit))) "")
    (t
     (let ((content (gemini-companion-edit-texts-content
                     edit

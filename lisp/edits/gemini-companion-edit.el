@@ -98,10 +98,9 @@ a `gemini-companion-written'.")
   (group nil :documentation "The request by which it is answered, together with
 other edits, or nil if it is one itself; see `gemini-companion-request-edits'.")
   (remarks nil :documentation "A list of symbols about its file: `changed' if it
-has changed since the proposal; `removed' if it was missing, and a buffer had
-its text; `loss-accepted' if the user has accepted that characters are
-lost; and `one-of' if its file was written with another text than each of
-several accepted edits.")
+has changed since the proposal; `loss-accepted' if the user has accepted that
+characters are lost; and `one-of' if its file was written with another text than
+each of several accepted edits.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
   (review-reason nil :documentation "Why it was not auto-accepted, or what is odd
 about one of a group, a string, or nil.")
@@ -263,13 +262,11 @@ received."
 
 (defun gemini-companion-edit-new-p (edit)
   "Return non-nil if the file of EDIT did not exist before."
-  (and (gemini-companion-content-none-p (gemini-companion-edit-content edit))
-       (not (memq 'removed (gemini-companion-edit-remarks edit)))))
+  (gemini-companion-content-none-p (gemini-companion-edit-content edit)))
 
 (defun gemini-companion-edit-known-p (edit)
   "Return non-nil if it is known what the file of EDIT had before."
-  (and (gemini-companion-content-known-p (gemini-companion-edit-content edit))
-       (not (memq 'removed (gemini-companion-edit-remarks edit)))))
+  (gemini-companion-content-known-p (gemini-companion-edit-content edit)))
 
 (defun gemini-companion-edit-bytes-before (edit)
   "Return the bytes of the file before EDIT, or nil if it was new or is unknown."
@@ -447,12 +444,6 @@ If EDIT is one of a group, the group follows it instead."
 (defun gemini-companion-edit-add-remark (edit remark)
   "Add REMARK, a symbol, to the remarks about EDIT, if it is not there."
   (cl-pushnew remark (gemini-companion-edit-remarks edit)))
-
-(defun gemini-companion-edit-set-removed (edit removed)
-  "Record whether the file of EDIT was REMOVED, and a buffer has its text."
-  (cl-callf2 remq 'removed (gemini-companion-edit-remarks edit))
-  (when removed
-    (gemini-companion-edit-add-remark edit 'removed)))
 
 (defun gemini-companion-edit-set-appeared (edit)
   "Record that the row of EDIT has appeared by itself."

@@ -123,8 +123,6 @@ The reason why it was not auto-accepted is one of them."
              "unsaved changes here")
            (when (memq 'changed remarks)
              "file changed since the proposal")
-           (when (gemini-companion-edit-texts-removed-p edit)
-             "file was removed, its last text is in its buffer")
            (when (gemini-companion-attribution-follows-p edit)
              "another edit of this file is not written yet")
            (gemini-companion-header--of-coding edit)

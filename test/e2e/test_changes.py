@@ -98,7 +98,7 @@ UNDO = """(condition-case problem
 
 
 @pytest.mark.shared("review")
-def test_edit_of_a_file_that_an_unlinked_cli_removed_names_the_buffer_with_its_text(
+def test_edit_of_a_file_that_an_unlinked_cli_removed_leaves_its_text_to_the_buffer(
     world: World,
 ) -> None:
     file = world.file("a.txt", OLD)
@@ -113,7 +113,7 @@ def test_edit_of_a_file_that_an_unlinked_cli_removed_names_the_buffer_with_its_t
     reviews.accept()
     cli.finished("written again", file, NEW)
 
-    refused = "was removed before this edit; undo in buffer a.txt restores its text"
+    refused = "cannot be restored: its previous text was not recorded"
     assert refused in str(reviews.emacs.value(UNDO))
     assert file.read_text() == NEW
     reviews.emacs.keys("C-/")

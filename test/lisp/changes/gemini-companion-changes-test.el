@@ -512,7 +512,7 @@ TEXT is what it has proposed.  Visit the file a before."
                       (gemini-companion-revert-now (expand-file-name "a"))
                       (car (last (gemini-companion-edits))))))
           (should-not (gemini-companion-test-left))
-          (should (equal "a was removed before this edit; undo in buffer a restores its text"
+          (should (equal "a cannot be restored: its previous text was not recorded"
                          (gemini-companion-test-refusal
                            (gemini-companion-test-undo-edit edit))))
           (should (equal "new\n" (gemini-companion-text-read "a")))

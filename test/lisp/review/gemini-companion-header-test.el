@@ -61,18 +61,6 @@ src/components/account-settings.py, the CLI")
       (should-not (string-match-p "file changed.*file changed"
                                   (gemini-companion-test-header))))))
 
-(ert-deftest gemini-companion-header-says-that-the-file-was-removed ()
-  (gemini-companion-test-with-reviews '(("a" "1\n2\n"))
-    (find-file-noselect "a")
-    (delete-file "a")
-    (let ((edit (gemini-companion-test-show "a" "1\ntwo\n")))
-      (should (string-search "file was removed" (gemini-companion-test-header)))
-      ;; It is there again.
-      (gemini-companion-test-write "a" "1\n2\n")
-      (gemini-companion-edit-texts-read edit)
-      (should-not (string-search "file was removed"
-                                 (gemini-companion-test-header))))))
-
 (ert-deftest gemini-companion-header-names-a-file-at-the-root-of-its-project-once ()
   (gemini-companion-test-with-reviews nil
     (pcase-dolist (`(,file . ,names)
