@@ -24,6 +24,7 @@
         epc:live-connections))
 
 (ert-deftest gemini-companion-mode-off-after-use-leaves-nothing-behind ()
+  (gemini-companion-test-needs-add-on 'pages)
   ;; Load what the first start loads.
   (gemini-companion-test-with-mode '())
   (let ((before (gemini-companion-test-trace))
@@ -63,6 +64,7 @@
     (should (equal before (gemini-companion-test-trace)))))
 
 (ert-deftest gemini-companion-mode-ends-with-the-command-that-starts-a-cli ()
+  (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-test-with-mode '((".git" ""))
     (gemini-companion-mode -1)
     (let ((shown nil))
@@ -124,6 +126,7 @@ starts a CLI"
 
 (ert-deftest gemini-companion-mode-errors-in-a-part-stop-no-other-part ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
     (cl-letf* ((pid (gemini-companion-test-pid))
@@ -168,6 +171,7 @@ starts a CLI"
        ,@body)))
 
 (ert-deftest gemini-companion-mode-loads-files-when-they-are-used ()
+  (gemini-companion-test-needs-add-on 'pages)
   (pcase-let
       ((`(,early ,parts ,late)
         (gemini-companion-test-fresh
@@ -197,6 +201,7 @@ starts a CLI"
     (should-not late)))
 
 (ert-deftest gemini-companion-mode-loads-no-file-that-it-does-not-use ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-test-with-autoloads
     (should
      (equal
@@ -288,6 +293,7 @@ starts a CLI"
     (should-not without)))
 
 (ert-deftest gemini-companion-buffers-follow-a-rule-of-the-user-for-their-category ()
+  (gemini-companion-test-needs-add-on 'pages)
   (skip-unless (<= 30 emacs-major-version))
   (gemini-companion-test-with-mode '(("a" "text\n"))
     (let ((buffers (buffer-list)))
@@ -363,6 +369,7 @@ starts a CLI"
                               listed)))))))
 
 (ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-test-with-autoloads
     (should (equal '(nil t)
                    (gemini-companion-test-fresh

@@ -41,6 +41,7 @@
                 (should (< (string-width text) width))))))))))
 
 (ert-deftest gemini-companion-arrival-names-a-key-with-a-percent-sign ()
+  (gemini-companion-test-needs-add-on 'pages)
   (let ((map (current-global-map)))
     (use-global-map (make-sparse-keymap))
     (set-keymap-parent (current-global-map) map)

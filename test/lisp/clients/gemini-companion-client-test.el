@@ -13,6 +13,7 @@
 
 (ert-deftest gemini-companion-clients-finds-files-by-an-environment ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'terminal)
   (pcase-dolist
       (`(,client ,environment ,system ,user)
        '(("gemini" ("HOME=/h" "GEMINI_CLI_HOME=") nil "/h/.gemini/settings.json")
@@ -29,6 +30,7 @@
 
 (ert-deftest gemini-companion-clients-names-a-running-cli-only-where-one-runs ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'terminal)
   (pcase-dolist (`(,runs-p ,text)
                  '((nil "Setting saved")
                    (ignore "Setting saved")

@@ -39,6 +39,7 @@
 
 (ert-deftest gemini-companion-clients-without-a-method-have-nothing ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'terminal)
   (dolist (client '(nil "other" other))
     (should (equal "the CLI" (gemini-companion-client-title client)))
     (should-not (gemini-companion-client-titles client))
@@ -49,6 +50,7 @@
     (should-not (string-match-p (gemini-companion-client-unreadable client) "a"))))
 
 (ert-deftest gemini-companion-clients-without-a-search-command-have-a-remedy ()
+  (gemini-companion-test-needs-add-on 'terminal)
   (let ((gemini-companion-clients '("bare" "gemini")))
     (should (equal "/ide enable" (gemini-companion-clients-search))))
   (with-temp-buffer
@@ -59,6 +61,7 @@
                            (gemini-companion-cli--hint-text)))))
 
 (ert-deftest gemini-companion-clients-show-their-state-in-titles ()
+  (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-client-test-with-fourth
     (gemini-companion-test-with-directory '(("a" "old\n"))
       (with-temp-buffer
@@ -88,6 +91,7 @@
                                          (point-max)))))))))))
 
 (ert-deftest gemini-companion-clients-run-and-resume-only-what-can-be-resumed ()
+  (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-client-test-with-fourth
     (gemini-companion-run-test-with-mode
       (let ((gemini-companion-run-client "fourth")
@@ -110,6 +114,7 @@
 
 (ert-deftest gemini-companion-clients-have-settings-and-ignore-files ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-client-test-with-fourth
     (gemini-companion-test-with-directory '(("a" "") ("b" "")
                                             (".fourthignore" "b\n"))
@@ -128,6 +133,7 @@
                        (nth 2 (gemini-companion-cli-finding "fourth" nil))))))))
 
 (ert-deftest gemini-companion-clients-are-in-the-status ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-client-test-with-fourth
     (gemini-companion-test-with-directory nil
       (with-environment-variables (("FOURTH_HOME" directory))

@@ -68,6 +68,7 @@
 ;;;; Reports and reverts
 
 (ert-deftest gemini-companion-attribution-has-what-the-terminal-let-overwrite ()
+  (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (with-current-buffer (gemini-companion-edit-proposal-buffer
                           (gemini-companion-test-open "a" "1\n" 1 session))
@@ -158,6 +159,7 @@
 
 (ert-deftest gemini-companion-attribution-of-what-others-take-away-is-gone ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-changes '(("a" "1\n2\n") ("b" "1\n2\n"))
     (gemini-companion-test-writes "a" "one\n2\n" session)
     (gemini-companion-test-writes "b" "one\n2\n" session)
@@ -170,6 +172,7 @@
 
 (ert-deftest gemini-companion-attribution-follows-what-becomes-of-its-file ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-changes '(("c" "A\n"))
     (make-symbolic-link "target" "new")
     ;; From A to B, C and B: without the first, none of them is in the file.
@@ -187,6 +190,7 @@
     (should (equal (make-list 9 'undone) (gemini-companion-edits-test-states)))))
 
 (ert-deftest gemini-companion-attribution-edit-refused-is-not-what-the-next-turn-writes ()
+  (gemini-companion-test-needs-add-on 'changes)
   ;; Emacs may see the file before the report, or after it.
   (dolist (order '((file report) (report file)))
     (ert-info ((format "%s" order))
@@ -217,6 +221,7 @@
 
 (ert-deftest gemini-companion-attribution-edit-that-the-user-saves-over-is-not-written ()
   "Qwen Code refuses to write a file that has changed since it read it."
+  (gemini-companion-test-needs-add-on 'changes)
   (dolist (format '(nil after-save later))
     (ert-info ((format "formatted %s" format))
       (gemini-companion-test-with-edits '(("a" "1\n2\n3\n") ("b" "B\n"))
@@ -267,6 +272,7 @@
           (should (equal '(unreviewed) (gemini-companion-edit-test-ends edit))))))))
 
 (ert-deftest gemini-companion-attribution-edit-refused-is-not-what-emacs-writes ()
+  (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-edits '(("a" "A\n"))
     ;; Typed and saved by the user, also during the review.
     (let ((edit (gemini-companion-test-open "a" "1\n" 1 session)))

@@ -12,6 +12,7 @@
 (require 'gemini-companion-edit-texts)
 
 (ert-deftest gemini-companion-edit-texts-of-qwen-code-are-as-emacs-reads-them ()
+  (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-edit-test-with-bytes "qwen" "caf\351\n1\n"
     (let ((edit (funcall propose "café\n2\n")))
       (should (equal "café\n1\n" (gemini-companion-test-text
@@ -25,6 +26,7 @@
 
 ;; Qwen Code may have guessed another coding system.
 (ert-deftest gemini-companion-edit-texts-that-emacs-reads-otherwise-are-bytes ()
+  (gemini-companion-test-needs-add-on 'changes)
   (let ((before (encode-coding-string "тест\n" 'koi8-r))
         (after (encode-coding-string "Вторая\n" 'koi8-r)))
     (gemini-companion-edit-test-with-bytes "qwen" before

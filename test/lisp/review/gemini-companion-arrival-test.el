@@ -26,6 +26,7 @@
       (should-not (gemini-companion-view-requested (gemini-companion-edit-view diff))))))
 
 (ert-deftest gemini-companion-arrival-answers-end-where-no-letter-is-text ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
     (setq gemini-companion-review-arrival 'notify)
     (let ((layout (gemini-companion-test-layout))

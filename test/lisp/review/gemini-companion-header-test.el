@@ -13,6 +13,7 @@
   (gemini-companion-test-set-sessions (list (gemini-companion-edit-session diff))))
 
 (ert-deftest gemini-companion-header-has-warnings-name-and-keys-before-the-rest ()
+  (gemini-companion-test-needs-add-on 'changes)
   (let ((file "src/components/account-settings.py"))
     (gemini-companion-test-with-reviews nil
       (gemini-companion-test-write file "1\n")

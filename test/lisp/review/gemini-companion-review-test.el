@@ -336,6 +336,7 @@ your text is in the kill ring"
       (should (equal '("a") (directory-files directory nil "\\`[^.]\\|#"))))))
 
 (ert-deftest gemini-companion-review-keys-need-a-displayed-and-requested-review ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let* ((edit (gemini-companion-test-arrive "a" "2\n"))
            (view (gemini-companion-edit-view edit))

@@ -169,6 +169,7 @@ M-x gemini-companion-review shows it")
       (kill-buffer))))
 
 (ert-deftest gemini-companion-request-that-may-have-ended-comes-last ()
+  (gemini-companion-test-needs-add-on 'pages)
   (gemini-companion-request-test-with
     (gemini-companion-request-test-ring session "maybe" :certain nil :since 1)
     (should (equal "" (gemini-companion-request-test-count)))

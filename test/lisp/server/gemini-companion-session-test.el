@@ -171,6 +171,7 @@ and FAR."
         (should (eq 'asked (gemini-companion-session-read sessions)))))))
 
 (ert-deftest gemini-companion-session-of-the-terminal-is-that-of-each-command ()
+  (gemini-companion-test-needs-add-on 'prompts)
   (require 'gemini-companion-auto)
   (require 'gemini-companion-comment-send)
   (require 'gemini-companion-patch)
