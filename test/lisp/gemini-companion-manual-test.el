@@ -823,22 +823,64 @@ VARIABLE is bound to its feature, a string."
             (push (list file name home) wrong)))))
     (should-not wrong)))
 
-(ert-deftest gemini-companion-design-names-only-what-exists ()
+(ert-deftest gemini-companion-documents-name-only-what-exists-in-lisp ()
   :tags '(pure)
   (let ((regexp (format "=\\(\\(?:%s\\)-[a-z-]+\\)="
                         (regexp-opt (mapcar #'cdr
                                             (gemini-companion-manual-test-table)))))
+        (python (gemini-companion-manual-test-python))
+        (unknown nil))
+    (dolist (file (gemini-companion-manual-test-documents-for-developers))
+      (gemini-companion-manual-test-in file
+        (when (equal file "doc/emacs-31.org")
+          ;; Names of Emacs 31.
+          (while (re-search-forward "^- [^:]*\\(?::[^:]+\\)*?::" nil t)
+            (replace-match "" t t))
+          (goto-char (point-min)))
+        (dolist (name (gemini-companion-manual-test-matches regexp))
+          (let ((symbol (intern (concat "gemini-companion-" name))))
+            (unless (or (fboundp symbol) (boundp symbol) (featurep symbol)
+                        (cl-find-class symbol)
+                        ;; A call between Emacs and the server.
+                        (string-search (format "\"%s\"" name) python)
+                        (let ((other (intern-soft name)))
+                          (and other (or (fboundp other) (boundp other)))))
+              (push (list file name) unknown))))))
+    (should-not unknown)))
+
+(defun gemini-companion-manual-test-documents-for-developers ()
+  "Return the names of the documents about the code."
+  (cons "CONTRIBUTING.org"
+        (mapcar (lambda (name) (concat "doc/" name))
+                (remove "gemini-companion.org"
+                        (directory-files
+                         (expand-file-name "doc" gemini-companion-test-root)
+                         nil "\\.org\\'")))))
+
+(defun gemini-companion-manual-test-python ()
+  "Return the files of the server as one text."
+  (mapconcat (lambda (file)
+               (gemini-companion-manual-test-in file (buffer-string)))
+             (directory-files
+              (expand-file-name "python/gemini_companion_epc" gemini-companion-test-root)
+              t "\\.py\\'")
+             "\n"))
+
+(ert-deftest gemini-companion-documents-name-only-what-exists-in-python ()
+  :tags '(pure)
+  (let ((python (gemini-companion-manual-test-python))
+        (case-fold-search nil)
         (unknown nil))
     (dolist (file '("doc/design.org" "doc/design-flows.org"))
       (gemini-companion-manual-test-in file
-        (while (re-search-forward regexp nil t)
-          (let ((name (intern (concat "gemini-companion-" (match-string 1)))))
-            (unless (or (fboundp name) (boundp name) (featurep name)
-                        (cl-find-class name)
-                        ;; Calls between Emacs and the server, and Lisp's own.
-                        (save-match-data
-                          (intern-soft (match-string 1))))
-              (push name unknown))))))
+        (while (re-search-forward "=\\([A-Z][a-z][A-Za-z]+\\)\\.\\([a-z_]+\\)=" nil t)
+          (pcase-dolist (`(,is ,name) `(("class" ,(match-string 1))
+                                        ("def" ,(match-string 2))))
+            (unless (save-match-data
+                      (string-match-p (format "\\_<%s %s\\_>\\|^ *%s\\_>.*[:=]" is name
+                                              name)
+                                      python))
+              (push (list file name) unknown))))))
     (should-not unknown)))
 
 (ert-deftest gemini-companion-design-has-short-sections-of-flows ()
