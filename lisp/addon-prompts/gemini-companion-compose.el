@@ -549,7 +549,8 @@ Otherwise, the text of a file could be sent, replaced or killed."
 If the CLI is working, it queues the prompt."
   (interactive "P" gemini-companion-compose-mode)
   (let ((typed (gemini-companion-compose--draft))
-        (session (gemini-companion-compose--target)))
+        (session (gemini-companion-compose--target))
+        (here (selected-window)))
     (when (string-empty-p typed)
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-shell typed)
@@ -557,9 +558,11 @@ If the CLI is working, it queues the prompt."
      (gemini-companion-prompt-quote typed session) session insert)
     (gemini-companion-compose--remember typed)
     (erase-buffer)
-    ;; The terminal stays selected: with INSERT, the user completes the text there.
-    (save-selected-window
-      (gemini-companion-compose-close))))
+    (if (eq here (selected-window))
+        (gemini-companion-compose-close)
+      ;; The terminal stays selected: with INSERT, the user completes the text there.
+      (save-selected-window
+        (gemini-companion-compose-close)))))
 
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."

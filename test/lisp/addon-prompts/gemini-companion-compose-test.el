@@ -76,6 +76,25 @@ is none."
     (should (equal "" (buffer-string)))
     (should-error (gemini-companion-compose-next) :type 'user-error)))
 
+;; In a window that displayed something else before, the user stayed.
+(ert-deftest gemini-companion-compose-goes-back-to-where-the-user-was ()
+  (dolist (split '(t nil))
+    (gemini-companion-compose-test-with "gemini"
+      (delete-other-windows)
+      (switch-to-buffer "*scratch*")
+      (let ((here (selected-window))
+            (other (and split (split-window))))
+        (when split
+          (set-window-buffer other (get-buffer-create "*Messages*")))
+        (gemini-companion-compose session)
+        (should-not (eq here (selected-window)))
+        (insert "Say this\n")
+        (gemini-companion-compose-submit)
+        (should (eq here (selected-window)))
+        (should (equal "*scratch*" (buffer-name (window-buffer))))
+        (should (equal (and split "*Messages*")
+                       (and split (buffer-name (window-buffer other)))))))))
+
 (ert-deftest gemini-companion-compose-keeps-drafts ()
   (gemini-companion-compose-test-with "gemini"
     (let (text)
