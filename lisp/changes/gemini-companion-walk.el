@@ -58,6 +58,12 @@
   "Commands that only scroll, after which the walk goes on.
 Other such commands have the property `scroll-command'.")
 
+(defconst gemini-companion-walk--layout
+  '( delete-other-windows delete-other-windows-vertically split-window-below
+     split-window-right balance-windows enlarge-window enlarge-window-horizontally
+     shrink-window shrink-window-horizontally shrink-window-if-larger-than-buffer)
+  "Commands that change windows, but select no other: the walk goes on.")
+
 ;;;; State
 
 (defvar gemini-companion-walk--end #'ignore
@@ -103,6 +109,13 @@ of a CLI in the terminal that is selected."
     (gemini-companion-walk--end-soon))
   (gemini-companion-part-update-lighter))
 
+(defun gemini-companion-walk--begin-here ()
+  "As `gemini-companion-walk--begin', if this buffer has or had a change of a CLI.
+Elsewhere, as in the terminal of a CLI, the next key is one of that buffer."
+  (when (or (gemini-companion-walk-on-p)
+            (gemini-companion-changes-here))
+    (gemini-companion-walk--begin)))
+
 (defun gemini-companion-walk--end-soon ()
   "End the walk in a second, as no changes are left.
 Until then, keys that were typed ahead for further changes insert no text."
@@ -121,6 +134,7 @@ Until then, keys that were typed ahead for further changes insert no text."
       (and (eq (current-buffer) gemini-companion-walk--buffer)
            (symbolp this-command)
            (or (memq this-command gemini-companion-walk--scrolling)
+               (memq this-command gemini-companion-walk--layout)
                (get this-command 'scroll-command)))
       (memq this-command '( universal-argument universal-argument-more
                             digit-argument negative-argument))))
@@ -181,6 +195,10 @@ Signal an error if there is none."
 \\[gemini-companion-next-change] goes to the next one")))
     (cons record change)))
 
+(defun gemini-companion-walk-change ()
+  "Return the change at point, or nil if there is none."
+  (cdr (ignore-error user-error (gemini-companion-walk--here))))
+
 (defun gemini-companion-walk--check-merged (record)
   "Signal an error if the current buffer is to be merged with RECORD's file first.
 The changes of RECORD are then not in the text of the buffer."
@@ -205,6 +223,8 @@ the records of the next files, by default those after this one.  Return a
 list of the record, the change, and a text about files that were skipped."
   (let* ((here (gemini-companion-changes-here))
          (beyond (and here
+                      ;; If the last file was deleted, another one is in its window.
+                      (or (null others) (memq here (last others)))
                       ;; Otherwise its changes are not in the text of this buffer.
                       (gemini-companion-changes-buffer here)
                       (let ((line (gemini-companion-walk--line)))
@@ -298,7 +318,7 @@ PREFIX and SUFFIX are texts before and after the report."
 (defun gemini-companion-walk--reveal (change)
   "Go to CHANGE in the current buffer, and make it visible.
 It is visible with two lines above it, or its beginning if it is longer
-than the window."
+than the window.  Scroll only if needed, as `next-error' does."
   (let ((start (gemini-companion-walk--position
                 (gemini-companion-hunk-new change))))
     (unless (<= (point-min) start (point-max))
@@ -335,18 +355,27 @@ Stay if that position is visible, as it is unless the line is long."
 (defun gemini-companion-walk--scroll (change more)
   "Scroll so that CHANGE at point is visible, with two lines above it.
 MORE is the number of rows displayed before CHANGE that are not lines of
-the buffer.  If all of it is visible already, do not scroll."
+the buffer.  If all of it is visible already, do not scroll; otherwise put it
+in the middle, or lower if the window would be empty below the end of the text."
   (when (eq (current-buffer) (window-buffer))
     (let* ((above (min 2 (count-lines (point-min) (point))))
            (top (save-excursion (forward-line (- above)) (point)))
            (height (window-body-height))
            (count (- (gemini-companion-hunk-new-end change)
                      (gemini-companion-hunk-new change)))
-           (end (save-excursion (forward-line (max 1 count)) (point))))
+           (end (save-excursion (forward-line (max 1 count)) (point)))
+           (rows (lambda (from to)
+                   ;; A long text is not counted to its end.
+                   (count-screen-lines
+                    from (min to (save-excursion
+                                   (goto-char from)
+                                   (line-beginning-position (+ 2 height))))))))
       (unless (and (<= (window-start) top)
                    (<= (+ more (max 1 count)) height)
                    (<= (+ more (count-screen-lines (window-start) end)) height))
-        (recenter above)))))
+        (recenter (max above
+                       (/ (- height more (funcall rows (point) end)) 2)
+                       (- height more (funcall rows (point) (point-max)))))))))
 
 (defun gemini-companion-walk--position (line)
   "Return the position of the line with the index LINE in the whole text."
@@ -604,7 +633,7 @@ The next command of the walk hides it as well."
   (interactive)
   (let ((shown gemini-companion-walk--before))
     ;; The end of the previous keys removes what they have displayed.
-    (gemini-companion-walk--begin)
+    (gemini-companion-walk--begin-here)
     (setq gemini-companion-walk--buffer (current-buffer))
     (gemini-companion-walk--close-before)
     (unless shown
@@ -621,7 +650,7 @@ With an active region, undo what the CLI has changed in its lines.  If the
 buffer has unsaved text, only that is changed.  A new file is deleted, after
 asking."
   (interactive)
-  (gemini-companion-walk--begin)
+  (gemini-companion-walk--begin-here)
   (gemini-companion-walk--decide-here nil))
 
 (defun gemini-companion-walk--decide-here (keep)
@@ -643,7 +672,7 @@ If the buffer has unsaved text, only that is changed.  With TURN, a prefix
 argument, undo those of the turn of the change at point, in all files.  New
 files are deleted, after asking."
   (interactive "P")
-  (gemini-companion-walk--begin)
+  (gemini-companion-walk--begin-here)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
                (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (gemini-companion-walk--after
@@ -654,7 +683,7 @@ files are deleted, after asking."
   "Keep the change at point, and go to the next one.
 With an active region, keep what the CLI has changed in its lines."
   (interactive)
-  (gemini-companion-walk--begin)
+  (gemini-companion-walk--begin-here)
   (gemini-companion-walk--decide-here 'keep))
 
 (defun gemini-companion-keep-changes (&optional turn)
@@ -662,7 +691,7 @@ With an active region, keep what the CLI has changed in its lines."
 With TURN, a prefix argument, keep those of the turn of the change at
 point, in all files."
   (interactive "P")
-  (gemini-companion-walk--begin)
+  (gemini-companion-walk--begin-here)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
                (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (gemini-companion-walk--after

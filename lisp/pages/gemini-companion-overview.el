@@ -1437,18 +1437,29 @@ the row of its edit; the review ends, and RET begins it again."
       (gemini-companion-overview-page-go-to-first))))
 
 (defun gemini-companion-turn-page (&optional session turn)
-  "Go to the first change that is left in the overview of all CLIs.
+  "Go to the change at point, or the first one left, in the overview of all CLIs.
 With SESSION or TURN, go to the first one of that CLI or turn."
   (interactive)
-  (gemini-companion-overview--show)
-  (let* ((mine (lambda (row)
+  (let* ((hunks (when-let* ((change (and (null session) (null turn)
+                                         (gemini-companion-walk-change))))
+                  (gemini-companion-record-change-hunks change)))
+         (_ (gemini-companion-overview--show))
+         (mine (lambda (row)
                  (and (or (null session)
                           (gemini-companion-session-same-p
                            session (gemini-companion-overview-row-session row)))
                       (or (null turn)
                           (eq turn (gemini-companion-overview-row-turn row))))))
-         (target (seq-find (lambda (target) (funcall mine (car target)))
-                           (gemini-companion-overview-page-targets)))
+         (targets (gemini-companion-overview-page-targets))
+         (target (or (and hunks
+                          (seq-find
+                           (pcase-lambda (`(,row . ,number))
+                             (seq-intersection
+                              hunks (gemini-companion-record-change-hunks
+                                     (nth number (gemini-companion-overview-row-left row)))
+                              #'eq))
+                           targets))
+                     (seq-find (lambda (target) (funcall mine (car target))) targets)))
          (row (seq-find (lambda (row)
                           (and (eq (if turn 'turn 'cli)
                                    (gemini-companion-overview-row-kind row))

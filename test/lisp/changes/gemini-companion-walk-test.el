@@ -337,12 +337,7 @@
 (ert-deftest gemini-companion-walk-leaves-no-key-behind-after-an-error ()
   (gemini-companion-test-with-changes nil
     (dolist (command '( gemini-companion-next-change
-                        gemini-companion-previous-change
-                        gemini-companion-show-change
-                        gemini-companion-undo-change
-                        gemini-companion-undo-changes
-                        gemini-companion-keep-change
-                        gemini-companion-keep-changes))
+                        gemini-companion-previous-change))
       (with-temp-buffer
         (local-set-key [return] #'newline)
         (should-error (call-interactively command) :type 'user-error)
@@ -358,6 +353,74 @@
         (let ((this-command #'self-insert-command))
           (run-hooks 'pre-command-hook))
         (should (eq #'self-insert-command (key-binding "n")))))))
+
+(ert-deftest gemini-companion-walk-does-not-begin-in-a-buffer-without-changes ()
+  (gemini-companion-test-with-changes nil
+    (gemini-companion-test-writes "new" "x\n" session)
+    (dolist (command '( gemini-companion-show-change
+                        gemini-companion-undo-change
+                        gemini-companion-undo-changes
+                        gemini-companion-keep-change
+                        gemini-companion-keep-changes))
+      (with-temp-buffer
+        (should-error (call-interactively command) :type 'user-error)
+        (should-not (gemini-companion-walk-on-p))
+        (should (eq #'self-insert-command (key-binding "u")))))))
+
+;; With a change of the file of its window, it went to that, backwards.
+(ert-deftest gemini-companion-walk-goes-forward-after-deleting-a-new-file ()
+  (dolist (key '("u" "U"))
+    (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines)
+                                          ("c" ,gemini-companion-test-lines))
+      (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+      (gemini-companion-test-writes "b" "new\n" session)
+      (gemini-companion-test-writes "c" "1\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
+      (find-file "a")
+      (goto-char (point-min))
+      (gemini-companion-test-walk 'gemini-companion-next-change "n" "n")
+      (should (equal "b" (buffer-name (window-buffer))))
+      (with-current-buffer "a"
+        (goto-char (point-min)))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-walk key))
+      (should-not (file-exists-p "b"))
+      (should (equal "c" (buffer-name (window-buffer))))
+      (should (equal 5 (gemini-companion-walk-test-line))))))
+
+;; They were put on the third line of the window, above blank lines.
+(ert-deftest gemini-companion-walk-scrolls-only-if-needed ()
+  (let* ((height (window-body-height))
+         (count (* 3 height))
+         (changed (list 2 (- height 4) (- (* 2 height) 2) (1- count)))
+         (text (lambda (changed)
+                 (mapconcat (lambda (line)
+                              (format (if (memq line changed) "new %d\n" "%d\n") line))
+                            (number-sequence 1 count) "")))
+         (rows (lambda ()
+                 (with-selected-window (get-buffer-window "a")
+                   (list (line-number-at-pos (window-start))
+                         (count-screen-lines (window-start) (point-max)))))))
+    (gemini-companion-test-with-changes `(("a" ,(funcall text nil)))
+      (find-file "a")
+      (gemini-companion-test-writes "a" (funcall text changed) session)
+      (goto-char (point-min))
+      (set-window-start nil (point-min))
+      (gemini-companion-test-walk 'gemini-companion-next-change)
+      (should (equal 1 (car (funcall rows))))
+      ;; The next one is visible.
+      (gemini-companion-test-walk "u")
+      (should (equal (- height 4) (gemini-companion-walk-test-line)))
+      (should (equal 1 (car (funcall rows))))
+      ;; The next one is not: it is in the middle.
+      (gemini-companion-test-walk "k")
+      (should (<= 0.3
+                  (/ (float (- (gemini-companion-walk-test-line) (car (funcall rows))))
+                     height)
+                  0.6))
+      ;; The last one has as many lines above it as there is room for.
+      (gemini-companion-test-walk "u")
+      (should (equal (1- count) (gemini-companion-walk-test-line)))
+      (should (<= (1- height) (cadr (funcall rows)) height)))))
 
 (ert-deftest gemini-companion-walk-goes-to-changes-wherever-they-are ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
@@ -701,6 +764,7 @@
     (switch-to-buffer (current-buffer))
     (pcase-dolist (`(,keys . ,goes-on)
                    '(("?" . t) ("c comment RET" . t) ("C-l" . t) ("C-u C-u" . t)
+                     ("C-x 1" . t) ("C-x 2" . t) ("C-x o" . nil)
                      ("C-e" . nil) ("C-n" . nil) ("C-f" . nil) ("<right>" . nil)
                      ("M-<" . nil) ("M-}" . nil) ("C-SPC" . nil)))
       (ert-info ((format "Keys: %s" keys))

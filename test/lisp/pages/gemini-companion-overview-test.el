@@ -52,6 +52,23 @@
 ;;;; What is displayed
 
 ;; A file that nobody visits is marked once it is visited, before it is changed.
+(ert-deftest gemini-companion-overview-goes-to-the-change-at-point ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines)
+                                         ("b" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "b" "1\ntwo\n3\n4\n5\n6\n7\neight\n9\n" session)
+    (pcase-dolist (`(,file ,line ,row) '(("b" 8 "-8") ("a" 9 "-9") ("a" 1 "-1")
+                                         ("b" 2 "-2")
+                                         ;; No change is there: it is the first one left.
+                                         ("b" 5 "-1")))
+      (ert-info ((format "%s:%d" file line))
+        (find-file file)
+        (goto-char (point-min))
+        (forward-line (1- line))
+        (gemini-companion-turn-page)
+        (should (equal row (substring-no-properties
+                            (gemini-companion-overview-test-here))))))))
+
 (ert-deftest gemini-companion-overview-computes-once-per-key ()
   (gemini-companion-overview-test-with-turn
     (find-file-noselect "a")
