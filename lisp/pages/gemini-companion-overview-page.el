@@ -53,15 +53,8 @@ A value is a cons of the state, compared by `equal', and the text.")
   "Table from keys to whether the row was unfolded when it was drawn last.
 The values are `open' or `folded'.")
 
-(defvar-local gemini-companion-overview-page--versions nil
-  "Table from keys of proposals to conses of the version drawn, and since when.
-For the latter, see `gemini-companion-overview-page--count'.")
-
-(defvar-local gemini-companion-overview-page--count 0
-  "Number of times that the overview was drawn.")
-
-(defvar-local gemini-companion-overview-page--displayed -1
-  "Value of `gemini-companion-overview-page--count' when a window displayed it.")
+(defvar-local gemini-companion-overview-page--displayed nil
+  "Value of `gemini-companion-overview-page--texts' when a window displayed it.")
 
 (defvar-local gemini-companion-overview-page-directory nil
   "The directory from which the user came.  Its CLI comes first.")
@@ -79,8 +72,7 @@ For the latter, see `gemini-companion-overview-page--count'.")
                    gemini-companion-overview-page--parents
                    gemini-companion-overview-page--texts
                    gemini-companion-overview-page--chosen
-                   gemini-companion-overview-page--shown
-                   gemini-companion-overview-page--versions))
+                   gemini-companion-overview-page--shown))
     (set table (make-hash-table :test 'equal))))
 
 ;;;; Rows
@@ -277,11 +269,10 @@ For FRESH, see `gemini-companion-overview-page-write'."
          (here (or going-to (gemini-companion-overview-page-row)))
          (turn (and here (gemini-companion-overview-row-turn here)))
          (known gemini-companion-overview-page--by-key))
-    (cl-incf gemini-companion-overview-page--count)
     (unless going-to
       (gemini-companion-overview-page--read-folds))
     (when fresh
-      (clrhash gemini-companion-overview-page--texts))
+      (setq gemini-companion-overview-page--texts (make-hash-table :test 'equal)))
     (let ((rows (gemini-companion-overview-rows
                  gemini-companion-overview-page-directory
                  (if fresh keys (gemini-companion-overview-page--plain turn)))))
@@ -341,10 +332,8 @@ For TURN and HERE, see `gemini-companion-overview-page--open-p'."
 
 (defun gemini-companion-overview-page--sections (rows width)
   "Return the sections of ROWS, those of level 1, for WIDTH columns.
-They are as for `gemini-companion-page-replace-sections'.  Record them, and the
-versions of proposals, as drawn."
+They are as for `gemini-companion-page-replace-sections'.  Record them as drawn."
   (let ((texts (make-hash-table :test 'equal))
-        (versions (make-hash-table :test 'equal))
         (edge (gemini-companion-overview-draw-edge))
         (sections nil))
     (cl-labels
@@ -353,7 +342,7 @@ versions of proposals, as drawn."
            (push (cons key (cdr drawn)) sections))
          (draw (row)
            (let* ((key (gemini-companion-overview-row-key row))
-                  (body (gemini-companion-overview-page--body row versions))
+                  (body (gemini-companion-overview-page--body row))
                   (below (gemini-companion-overview-row-rows row))
                   (open (eq 'open (gethash key gemini-companion-overview-page--shown)))
                   (fold (cond ((not (or body below)) nil) (open 'open) (t 'folded))))
@@ -375,8 +364,7 @@ versions of proposals, as drawn."
         (when (and (eq 'waiting (gemini-companion-overview-row-kind row))
                    (<= gemini-companion-overview-draw-wide width))
           (push '((blank) . "\n") sections))))
-    (setq gemini-companion-overview-page--texts texts
-          gemini-companion-overview-page--versions versions)
+    (setq gemini-companion-overview-page--texts texts)
     (nreverse sections)))
 
 (defun gemini-companion-overview-page--drawn (key state draw)
@@ -433,26 +421,30 @@ FOLD is `open' or `folded', or nil if nothing is below it."
       (put-text-property 0 1 'gemini-companion-change t text))
     text))
 
-(defun gemini-companion-overview-page--body (row versions)
+(defun gemini-companion-overview-page--body (row)
   "Return a cons of a state and the text below ROW, or nil if there is none.
-The text of a folded row is not drawn: it is nil.  Note in VERSIONS which
-version of a proposal is drawn."
+The text of a folded row is not drawn: it is nil.  That of a proposal has a
+property with the version that is drawn."
   (when (gemini-companion-overview-draw-body-p row)
     (let ((key (gemini-companion-overview-row-key row))
           (unfolded gemini-companion-unified-draw-unfolded))
       (if (not (or (eq 'open (gethash key gemini-companion-overview-page--shown))
                    (eq 'request (gemini-companion-overview-row-kind row))))
           (list nil)
-        (let ((state (gemini-companion-overview-draw-body-state row unfolded)))
-          (gemini-companion-overview-page--note-version row versions)
-          (let ((body (gemini-companion-overview-page--drawn
-                       (list 'body key) state
-                       (lambda ()
-                         (propertize
-                          (gemini-companion-overview-draw-body row unfolded)
-                          'gemini-companion-overview-key key)))))
-            (unless (string-empty-p (cdr body))
-              body)))))))
+        (let* ((state (gemini-companion-overview-draw-body-state row unfolded))
+               (body (gemini-companion-overview-page--drawn
+                      (list 'body key) state
+                      (lambda ()
+                        (propertize
+                         (gemini-companion-overview-draw-body row unfolded)
+                         'gemini-companion-overview-key key
+                         'gemini-companion-version
+                         (when (eq 'proposal (gemini-companion-overview-row-kind row))
+                           (let ((edit (gemini-companion-overview-row-edit row)))
+                             (gemini-companion-overview-page--version
+                              edit (gemini-companion-edit-compared edit)))))))))
+          (unless (string-empty-p (cdr body))
+            body))))))
 
 (defun gemini-companion-overview-page--version (edit state)
   "Return what identifies what accepting EDIT sends, in STATE, by `equal'.
@@ -461,45 +453,39 @@ For STATE, see `gemini-companion-edit-texts-state'."
         (when-let* ((proposal (gemini-companion-edit-proposal-buffer edit)))
           (gemini-companion-hunk-excluded proposal))))
 
-(defun gemini-companion-overview-page--note-version (row versions)
-  "Note in VERSIONS since when the proposal of ROW is drawn as it is."
-  (when (eq 'proposal (gemini-companion-overview-row-kind row))
-    (let* ((key (gemini-companion-overview-row-key row))
-           (edit (gemini-companion-overview-row-edit row))
-           (version (gemini-companion-overview-page--version
-                     edit (gemini-companion-edit-compared edit)))
-           (last (gethash key gemini-companion-overview-page--versions)))
-      (puthash key
-               (if (and last (equal version (car last)))
-                   last
-                 (cons version gemini-companion-overview-page--count))
-               versions))))
+(defun gemini-companion-overview-page--drawn-version (row texts)
+  "Return the version of ROW, a proposal, that is drawn in TEXTS, or nil.
+TEXTS are as of `gemini-companion-overview-page--texts', or nil."
+  (when-let* ((text (and texts
+                         (cdr (gethash (list 'body (gemini-companion-overview-row-key row))
+                                       texts))))
+              ((not (string-empty-p text))))
+    (get-text-property 0 'gemini-companion-version text)))
 
 (defun gemini-companion-overview-page-note-display (_window)
   "Note that a window is about to display the overview as it is drawn."
-  (setq gemini-companion-overview-page--displayed
-        gemini-companion-overview-page--count))
+  (setq gemini-companion-overview-page--displayed gemini-companion-overview-page--texts))
 
 (defun gemini-companion-overview-page-unfolded-p (row)
   "Return non-nil if the text of ROW, a proposal, is drawn and not folded."
-  (let ((key (gemini-companion-overview-row-key row)))
-    (when-let* ((bounds (gemini-companion-page-section (list 'body key))))
-      (and (not (invisible-p (car bounds)))
-           (gethash key gemini-companion-overview-page--versions)))))
+  (when-let* ((bounds (gemini-companion-page-section
+                       (list 'body (gemini-companion-overview-row-key row)))))
+    (not (invisible-p (car bounds)))))
 
 (defun gemini-companion-overview-page-current-p (row)
   "Return non-nil if the text of ROW, a proposal, is drawn as it is now."
   (let ((edit (gemini-companion-overview-row-edit row)))
-    (equal (car (gethash (gemini-companion-overview-row-key row)
-                         gemini-companion-overview-page--versions))
+    (equal (gemini-companion-overview-page--drawn-version
+            row gemini-companion-overview-page--texts)
            (gemini-companion-overview-page--version
             edit (gemini-companion-edit-texts-state edit)))))
 
 (defun gemini-companion-overview-page-displayed-p (row)
   "Return non-nil if the text of ROW, a proposal, was displayed as it is drawn."
-  (<= (cdr (gethash (gemini-companion-overview-row-key row)
-                    gemini-companion-overview-page--versions))
-      gemini-companion-overview-page--displayed))
+  (when-let* ((drawn (gemini-companion-overview-page--drawn-version
+                      row gemini-companion-overview-page--texts)))
+    (equal drawn (gemini-companion-overview-page--drawn-version
+                  row gemini-companion-overview-page--displayed))))
 
 (defun gemini-companion-overview-page--hide-folded ()
   "Hide the text below rows that are folded."
