@@ -74,8 +74,6 @@ to tell.  It begins with the buffer that visited the file at the last one.")
   (version 0 :documentation "A number that is greater after each write and decision.")
   (unreviewed nil :documentation "Non-nil if a hunk was not reviewed.")
   (known nil :documentation "The changes at the last update, in order.")
-  (compared nil :documentation "The `gemini-companion-changes-seen' of which KNOWN are
-the changes, or nil if there is none.")
   (stamp nil :documentation "The stamp of the file at the last update at which its
 buffer, if any, was up to date.")
   (turned nil :documentation "Non-nil if Emacs has undone or redone a decision since
@@ -103,8 +101,10 @@ record."
 LINES are the lines of the text, as the CLI reads them.  LOOK is the record for
 LINES, and STATES is a table of what became of each hunk, see
 `gemini-companion-record-states'.  KEY differs, by `equal', once the text or the
-record has changed."
-  key lines look states)
+record has changed.  If `gemini-companion-changes-look' has returned it, DECIDED
+are the changes that are kept or undone, and OTHERS the indices of the lines
+that no CLI has written, without those that the file had before the first edit."
+  key lines look states (decided 'unknown) others)
 
 (defvar gemini-companion-changes--files nil
   "The records of files, in the order in which CLIs first wrote the files.")
@@ -462,7 +462,6 @@ EDIT was accepted in Emacs, which has not saved the file since."
   "Forget RECORD."
   (setq gemini-companion-changes--files (remq record gemini-companion-changes--files))
   (setf (gemini-companion-changes-file-known record) nil
-        (gemini-companion-changes-file-compared record) nil
         (gemini-companion-changes-file-told record) nil
         (gemini-companion-changes-file-unreviewed record) nil)
   (run-hook-with-args 'gemini-companion-changes-functions record
@@ -508,8 +507,7 @@ also call `gemini-companion-changes-functions'."
     (when current
       (setf (gemini-companion-changes-file-stamp record) stamp))
     (unless (equal told (gemini-companion-changes-file-told record))
-      (setf (gemini-companion-changes-file-compared record) seen
-            (gemini-companion-changes-file-known record)
+      (setf (gemini-companion-changes-file-known record)
             (and seen (gemini-companion-changes--in record seen))
             (gemini-companion-changes-file-told record) told)
       (run-hook-with-args 'gemini-companion-changes-functions record buffer)
@@ -578,6 +576,20 @@ BUFFER is nil.  Return nil if that text cannot be read."
                                (and there (not (buffer-live-p there))))))
                        (gemini-companion-changes-file-seen record))))
           seen))))
+
+(defun gemini-companion-changes-look (record)
+  "Update RECORD, and return its `gemini-companion-changes-seen', or nil.
+All of its slots are set; the changes left are those of the update."
+  (gemini-companion-changes-update record)
+  (when-let* ((seen (gemini-companion-changes-seen
+                     record (gemini-companion-changes-buffer record))))
+    (when (eq 'unknown (gemini-companion-changes-seen-decided seen))
+      (setf (gemini-companion-changes-seen-decided seen)
+            (gemini-companion-changes-kept-and-undone record seen)
+            (gemini-companion-changes-seen-others seen)
+            (gemini-companion-record-of-others
+             (gemini-companion-changes-seen-look seen))))
+    seen))
 
 (defun gemini-companion-changes-version (record buffer)
   "Return a value that differs, by `equal', after a change of RECORD or its text.

@@ -9,8 +9,7 @@
 ;; its turns, their files, and their changes.  A change that several turns have written
 ;; belongs to the newest of them, so it is counted once.
 ;;
-;; This file records nothing except a cache of what it computed from records.  The file
-;; `gemini-companion-overview-draw' draws the rows.
+;; This file records nothing.  The file `gemini-companion-overview-draw' draws the rows.
 
 ;;; Code:
 
@@ -48,33 +47,17 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
   `comments'  comments on a file without changes
 
 ROWS are the rows below it.  PATH is the name of the file and FILE its true
-name.  RECORD is that of the file, or nil if there is none, and SNAPSHOT
-what was read of it, or nil.  LEFT are its changes that are left and of
+name.  RECORD is that of the file, or nil if there is none, and SEEN is as of
+`gemini-companion-overview-row--look'.  LEFT are its changes that are left and of
 TURN, and DECIDED those of TURN that are kept or undone.  STATUS is for
 `gemini-companion-overview-row-outcome'."
-  key level kind rows session turn edit edits request file path record snapshot
+  key level kind rows session turn edit edits request file path record seen
   left decided text action (status 'unknown))
-
-(cl-defstruct (gemini-companion-overview-row--snapshot
-               (:noinline t)
-               (:constructor gemini-companion-overview-row--snapshot)
-               (:copier nil))
-  "What rows display of a file with a record, all of it about one text.
-VERSION is as of `gemini-companion-changes-version'.  LINES are the lines of
-the text, a vector, or nil if it cannot be read, and OTHERS the indices of
-those that no CLI has written.  LEFT and DECIDED are the changes of all
-turns.  PROBLEM is why the text could not be compared, or nil; then there is
-nothing else."
-  version lines others left decided problem)
 
 (defvar gemini-companion-overview-row-notes-function #'ignore
   "Function that returns notes at the top of the overview.
 It is called with the sessions that have rows, and returns lists (TEXT COMMAND);
 the command is called on the row.")
-
-(defvar gemini-companion-overview-row--cache
-  (make-hash-table :test 'eq :weakness 'key)
-  "Table from records to their last snapshots.")
 
 ;;;; Records
 
@@ -86,64 +69,45 @@ It is asked once, as ROW is drawn once: asking takes as long as to draw it."
             (gemini-companion-changes-status (gemini-companion-overview-row-edit row)))
     (gemini-companion-overview-row-status row)))
 
-(defun gemini-companion-overview-row--refresh (record)
-  "Return the snapshot of RECORD, a new one if it, or its file, has changed."
-  (let ((last (gethash record gemini-companion-overview-row--cache)))
-    (if (and last
-             (null (gemini-companion-overview-row--snapshot-problem last))
-             (equal (gemini-companion-overview-row--snapshot-version last)
-                    (gemini-companion-changes-version
-                     record (gemini-companion-changes-buffer record))))
-        last
-      (puthash record (gemini-companion-overview-row--take-snapshot record)
-               gemini-companion-overview-row--cache))))
-
-(defun gemini-companion-overview-row--take-snapshot (record)
-  "Return a new snapshot of RECORD."
-  (let* ((buffer (gemini-companion-changes-buffer record))
-         (version (gemini-companion-changes-version record buffer)))
-    (condition-case err
-        (let* ((left (gemini-companion-changes-update record))
-               (seen (or (gemini-companion-changes-file-compared record)
-                         (gemini-companion-changes-seen record buffer))))
-          (if (null seen)
-              (gemini-companion-overview-row--snapshot :version version)
-            (gemini-companion-overview-row--snapshot
-             :version (gemini-companion-changes-seen-key seen)
-             :lines (gemini-companion-changes-seen-lines seen)
-             :others (gemini-companion-record-of-others
-                      (gemini-companion-changes-seen-look seen))
-             :left left
-             :decided (gemini-companion-changes-kept-and-undone record seen))))
-      (gemini-companion-text-not-compared
-       (gemini-companion-overview-row--snapshot
-        :version version :problem (gemini-companion-text-problem err))))))
+(defun gemini-companion-overview-row--look (record)
+  "Return the `gemini-companion-changes-seen' of RECORD as it is now, or nil.
+If its text cannot be compared, return the reason, a text."
+  (condition-case err
+      (gemini-companion-changes-look record)
+    (gemini-companion-text-not-compared (gemini-companion-text-problem err))))
 
 (defun gemini-companion-overview-row-version (row)
   "Return a value that differs, by `equal', after a change of ROW's file."
-  (gemini-companion-overview-row--snapshot-version
-   (gemini-companion-overview-row-snapshot row)))
+  (let ((record (gemini-companion-overview-row-record row))
+        (seen (gemini-companion-overview-row-seen row)))
+    (if (gemini-companion-changes-seen-p seen)
+        (gemini-companion-changes-seen-key seen)
+      (gemini-companion-changes-version
+       record (gemini-companion-changes-buffer record)))))
 
 (defun gemini-companion-overview-row-lines (row)
   "Return the lines of ROW's file, in which its changes are, a vector."
-  (gemini-companion-overview-row--snapshot-lines
-   (gemini-companion-overview-row-snapshot row)))
+  (let ((seen (gemini-companion-overview-row-seen row)))
+    (and (gemini-companion-changes-seen-p seen)
+         (gemini-companion-changes-seen-lines seen))))
 
 (defun gemini-companion-overview-row-others (row)
   "Return the indices of the lines of ROW's file that no CLI has written.
 Omit the lines that the file had before the first edit."
-  (gemini-companion-overview-row--snapshot-others
-   (gemini-companion-overview-row-snapshot row)))
+  (let ((seen (gemini-companion-overview-row-seen row)))
+    (and (gemini-companion-changes-seen-p seen)
+         (gemini-companion-changes-seen-others seen))))
 
 (defun gemini-companion-overview-row-problem (row)
   "Return why the changes in ROW's file are unknown, or nil."
-  (when-let* ((snapshot (gemini-companion-overview-row-snapshot row)))
-    (gemini-companion-overview-row--snapshot-problem snapshot)))
+  (let ((seen (gemini-companion-overview-row-seen row)))
+    (and (stringp seen) seen)))
 
 (defun gemini-companion-overview-row-open-p (row)
   "Return non-nil if changes are left in ROW's file, of any turn."
-  (when-let* ((snapshot (gemini-companion-overview-row-snapshot row)))
-    (and (gemini-companion-overview-row--snapshot-left snapshot) t)))
+  (and (gemini-companion-changes-seen-p (gemini-companion-overview-row-seen row))
+       (gemini-companion-changes-file-known (gemini-companion-overview-row-record row))
+       t))
 
 (defun gemini-companion-overview-row--of-turn (turn changes)
   "Return those of CHANGES that are counted in TURN."
@@ -373,16 +337,16 @@ Edits that were not written, or are of several files, have a row each."
 RECORD is that of the file, or nil.  EDITS are those of TURN, the last one
 first.  NAME is nil if they were not written."
   (let* ((edit (car edits))
-         (snapshot (and record (gemini-companion-overview-row--refresh record)))
-         (left (and snapshot (gemini-companion-overview-row--snapshot-left snapshot)))
-         (decided (and snapshot
-                       (gemini-companion-overview-row--snapshot-decided snapshot))))
+         (seen (and record (gemini-companion-overview-row--look record)))
+         (known (gemini-companion-changes-seen-p seen))
+         (left (and known (gemini-companion-changes-file-known record)))
+         (decided (and known (gemini-companion-changes-seen-decided seen))))
     (gemini-companion-overview-row
      :key (if name
               (list 'file (gemini-companion-turn-began turn) name)
             (list 'edit (gemini-companion-edit-id edit)))
      :level 3 :kind 'file :session session :turn turn
-     :edit edit :edits edits :record record :snapshot snapshot
+     :edit edit :edits edits :record record :seen seen
      :file (or name (gemini-companion-edit-true-name edit))
      :path (if record
                (gemini-companion-changes-path record)

@@ -44,7 +44,7 @@ LINES = """
   (mapcar
    (lambda (record)
      (gemini-companion-changes-update record)
-     (let* ((seen (gemini-companion-changes-file-compared record))
+     (let* ((seen (gemini-companion-changes-look record))
             (others (when seen
                       (gemini-companion-record-of-others
                        (gemini-companion-changes-seen-look seen))))
