@@ -135,15 +135,28 @@ The car is `left' or `decided', the cdr the number of the change."
 
 (defun gemini-companion-overview-page-current-change ()
   "Return the change at point, computed again.
-Signal an error if it shows other lines than those that the user has seen."
-  (let ((seen (gemini-companion-overview-page-change)))
-    (gemini-companion-page-refresh)
-    (let ((change (gemini-companion-overview-page-change)))
-      (unless (and seen change
-                   (equal (gemini-companion-changes-shown seen)
-                          (gemini-companion-changes-shown change)))
-        (user-error "This change has changed since you saw it; read it again"))
-      change)))
+Signal an error if it shows other lines than those that the user has seen; these
+are then drawn."
+  (let* ((seen (gemini-companion-overview-page-change))
+         (record (gemini-companion-overview-row-record
+                  (gemini-companion-overview-page-row)))
+         (look (and record (gemini-companion-changes-look record)))
+         (shown (and seen (gemini-companion-changes-shown seen)))
+         (equals (and look shown
+                      (seq-filter
+                       (lambda (change)
+                         (equal shown (gemini-companion-changes-shown change)))
+                       (if (gemini-companion-record-decided-p seen)
+                           (gemini-companion-changes-seen-decided look)
+                         (gemini-companion-changes-file-known record))))))
+    ;; Two parts of one hunk may be equal.
+    (or (car (seq-sort-by (lambda (change)
+                            (abs (- (gemini-companion-hunk-new change)
+                                    (gemini-companion-hunk-new seen))))
+                          #'< equals))
+        (progn
+          (gemini-companion-page-refresh)
+          (user-error "This change has changed since you saw it; read it again")))))
 
 ;;;; Folding
 

@@ -562,10 +562,16 @@ SELECTED is the value of `gemini-companion-overview--selected'."
                         (goto-char (caar lines))
                         (gemini-companion-overview-page-target-number)))
                (parts (cl-loop for change in changes
-                               for (_ news olds) in lines
+                               for (position news olds) in lines
+                               ;; Others may have written lines above.
+                               for shift = (- (gemini-companion-hunk-new change)
+                                              (gemini-companion-hunk-new
+                                               (save-excursion
+                                                 (goto-char position)
+                                                 (gemini-companion-overview-page-change))))
                                append (gemini-companion-changes-part
                                        record change
-                                       (lambda (n) (memq n news))
+                                       (lambda (n) (memq (- n shift) news))
                                        (lambda (n) (memq n olds))))))
     (deactivate-mark)
     (gemini-companion-overview-page-after
