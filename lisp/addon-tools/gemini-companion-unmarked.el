@@ -236,13 +236,21 @@ Signal a `user-error' if the store was deleted."
           ((equal server (gemini-companion-unmarked-busy unmarked))
            "are being written; wait for that"))))
 
-(cl-defmethod gemini-companion-undo-several-note ((unmarked gemini-companion-unmarked))
-  "Return a clause for a question before UNMARKED is undone, or \"\".
-It names what is deleted and not moved to the trash."
-  (gemini-companion-trash-note
-   (mapcar #'car (gemini-companion-unmarked--items
-                  unmarked (gemini-companion-unmarked--going
-                            (gemini-companion-undo-several-left unmarked) t)))))
+(cl-defmethod gemini-companion-undo-several-deletes
+  ((unmarked gemini-companion-unmarked) files)
+  "Return what is moved to the trash when FILES of UNMARKED are undone."
+  (gemini-companion-unmarked--items unmarked
+                                    (gemini-companion-unmarked--going files t)))
+
+(cl-defmethod gemini-companion-undo-several-except
+  ((unmarked gemini-companion-unmarked) files names)
+  "Return those of FILES of UNMARKED that do not have one of the absolute NAMES."
+  (let ((table (make-hash-table :test 'equal)))
+    (dolist (name names)
+      (puthash name t table))
+    (seq-remove (lambda (file)
+                  (gethash (gemini-companion-unmarked--path unmarked file) table))
+                files)))
 
 (cl-defmethod gemini-companion-step-several
   ((unmarked gemini-companion-unmarked) step done)

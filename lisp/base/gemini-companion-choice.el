@@ -7,7 +7,7 @@
 
 ;; Read one of several named values, such as CLIs, with completion.  Each prompt has
 ;; a completion category, so that packages such as Embark, and the user's
-;; `completion-category-overrides', recognize the candidates.
+;; `completion-category-overrides', recognize the candidates.  Or read one of a few keys.
 
 ;;; Code:
 
@@ -45,6 +45,18 @@ function that returns the annotation of a VALUE, a string or nil."
     (cdr (assoc (completing-read (format-prompt prompt default)
                                  table nil t nil nil default)
                 choices))))
+
+;;;; Single keys
+
+(defun gemini-companion-choice-key (prompt keys)
+  "Read one of KEYS, characters, with PROMPT and their names, and return it.
+Each key has to be typed: no other one answers, nor do RET and SPC, with which
+`y-or-n-p' may take a key that was typed ahead for a yes."
+  (let ((prompt (format "%s (%s) " prompt (mapconcat #'char-to-string keys ", ")))
+        (key nil))
+    (while (not (memq key keys))
+      (setq key (read-char-from-minibuffer prompt keys)))
+    key))
 
 (provide 'gemini-companion-choice)
 ;;; gemini-companion-choice.el ends here

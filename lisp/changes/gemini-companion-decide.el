@@ -9,7 +9,8 @@
 ;; for each file or edit.  An item has a step, or the reason why there is none.  All else
 ;; is done here and in `gemini-companion-decision', and only there: ask once about all that
 ;; the user has to know, do the steps one after another, record them as one decision, and
-;; say once what was done, what was not and why, and what is left.
+;; say once what was done, what was not and why, and what is left.  There is a second
+;; question only about files that would be gone for good.
 ;;
 ;; What is planned is what is done: an item tells whether the text of its file is still
 ;; that for which its step was planned.  If not, the step is not done, and that is said.
@@ -17,6 +18,8 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-choice)
+(require 'gemini-companion-label)
 (require 'gemini-companion-slices)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
@@ -34,16 +37,18 @@ it is planned only when it is its turn, by LATER, a function that returns anothe
 item.  CURRENT is a function that returns non-nil while the file has the text for
 which STEP was planned.  COUNT is the number of what is decided, such as changes.
 
-What the user has to know before that: OTHERS is how many lines of others are
-undone, DELETES is the name of the file if it is deleted, as it was new, and
-CONCERN is nil or a cons of a statement and of what to do all the same.  REMOTE
-is non-nil if STEP ends later, as on another host: these come last, one after
-another.
+What the user has to know before that: DELETES is what is deleted, a list of
+lists of what is moved to the trash as one and of the names of the files in it.
+OTHERS is how many lines of others are undone.  CONCERN is nil, or a key of
+`gemini-companion-decide--concerns'.  WITHOUT is called with files that the user
+does not want to delete for good, and returns an item that leaves them as they
+are, or nil if nothing else is to be done.
 
-DONE is a function that is called once STEP is done, and returns what was done, a
-text."
-  name step reason later (current #'always) (count 1) (others 0) deletes concern remote
-  (done #'ignore))
+REMOTE is non-nil if STEP ends later, as on another host: these come last, one
+after another.  DONE is a function that is called once STEP is done, and returns
+what was done, a text."
+  name step reason later (current #'always) (count 1) deletes (others 0) concern
+  (without #'ignore) remote (done #'ignore))
 
 (defmacro gemini-companion-decide-plan (name &rest body)
   "Return the item that BODY plans in the file NAME.
@@ -63,11 +68,14 @@ After a `user-error', return one that is impossible for this reason."
 ;;;; Words
 
 (defconst gemini-companion-decide--verbs
-  '((undo "Undoing" "Undid" "undone") (keep "Keeping" "Kept" "kept"))
-  "Alist of what a plan does, and words for its progress, its end and its failure.")
+  '((undo "undo" "Undoing" "Undid" "undone")
+    (keep "keep" "Keeping" "Kept" "kept")
+    (take-back "take back" "Taking back" "Taken back" "taken back")
+    (redo "redo" "Redoing" "Redone" "redone"))
+  "Alist of what a plan does, and words: to ask, in progress, at the end, not.")
 
 (defun gemini-companion-decide-word (verb number)
-  "Return the word with NUMBER for VERB, `undo' or `keep'."
+  "Return the word with NUMBER for VERB, see `gemini-companion-decide--verbs'."
   (nth number (alist-get verb gemini-companion-decide--verbs)))
 
 (defun gemini-companion-decide-count (items unit)
@@ -82,17 +90,29 @@ UNIT is `change', `line' or `edit'."
               (_ (ngettext "%d change" "%d changes" count)))
             count)))
 
+(defun gemini-companion-decide-requests (verb items unit &optional suffix)
+  "Return texts that those of ITEMS that are possible are to be done.
+The longest one comes first; all end with SUFFIX.  For VERB and UNIT, see
+`gemini-companion-decision-do'."
+  (let* ((possible (gemini-companion-decide-possible items))
+         (text (concat (gemini-companion-decide-word verb 0) " "
+                       (gemini-companion-decide-count possible unit))))
+    (mapcar (lambda (text) (concat text suffix))
+            (cond ((null (cdr possible)) (list text))
+                  ((eq unit 'edit) (list (concat text " as a whole")))
+                  (t (list (format "%s in %d files" text (length possible)) text))))))
+
 (defun gemini-companion-decide-say (verb unit all done texts problems left)
   "Return a text that DONE, some of ALL items, were done.
-TEXTS are what each of DONE has said, PROBLEMS are why others were not done, and
-LEFT are the items at which the user has stopped.  For VERB and UNIT, see
-`gemini-companion-decision-do'."
+TEXTS are what each of DONE has said, PROBLEMS are why others were not done, or
+left out, and LEFT are the items at which the user has stopped.  For VERB and
+UNIT, see `gemini-companion-decision-do'."
   (let ((unsaved (seq-count (apply-partially #'string-suffix-p ", not saved") texts))
         (files (length done)))
     (concat
-     (cond ((null done) (concat "Nothing " (gemini-companion-decide-word verb 2)))
+     (cond ((null done) (concat "Nothing " (gemini-companion-decide-word verb 3)))
            ((and (null (cdr all)) (car texts)))
-           (t (concat (gemini-companion-decide-word verb 1) " "
+           (t (concat (gemini-companion-decide-word verb 2) " "
                       (and (eq unit 'edit) (length< done (length all))
                            (format "%d of " files))
                       (gemini-companion-decide-count (if (eq unit 'edit) all done) unit)
@@ -105,54 +125,18 @@ LEFT are the items at which the user has stopped.  For VERB and UNIT, see
 
 ;;;; Asking
 
-(defun gemini-companion-decide--lines-of-others (count)
-  "Return a statement and a request about COUNT lines of others, a cons."
-  (if (= 1 count)
-      '("1 line there is yours or a formatter's" . "undo it as well")
-    (cons (format "%d lines there are yours or a formatter's" count)
-          "undo them as well")))
+(defconst gemini-companion-decide--columns 78
+  "Maximum width of a question.")
 
-(defun gemini-companion-decide--question (items possible rest question)
-  "Return what to ask before the POSSIBLE ones of ITEMS are done, or nil.
-REST is such as \"undo the rest\".  For QUESTION, see
-`gemini-companion-decision-do'."
-  (let* ((new (mapcar #'gemini-companion-decide-item-name
-                      (seq-filter #'gemini-companion-decide-item-deletes possible)))
-         (note (gemini-companion-trash-note
-                (delq nil (mapcar #'gemini-companion-decide-item-deletes possible))))
-         (others (apply #'+ (mapcar #'gemini-companion-decide-item-others possible)))
-         (concerns
-          (delq nil
-                (append
-                 (list (and (length< possible (length items))
-                            (cons (concat
-                                   (unless question
-                                     (format "%d of %d files; " (length possible)
-                                             (length items)))
-                                   (gemini-companion-decide-reasons items))
-                                  rest))
-                       (and new (not question)
-                            (cons (format (ngettext "%s was new" "%s were new"
-                                                    (length new))
-                                          (string-join new ", "))
-                                  (concat (ngettext "delete it" "delete them"
-                                                    (length new))
-                                          note)))
-                       (and (< 0 others)
-                            (gemini-companion-decide--lines-of-others others)))
-                 (mapcar #'gemini-companion-decide-item-concern possible))))
-         (statements (mapconcat #'car concerns "; ")))
-    (cond (question
-           (concat (funcall question possible)
-                   (and new (cdr items)
-                        (format " and delete the new files (%s)%s"
-                                (string-join new ", ") note))
-                   (and concerns (concat "; " statements))
-                   "? "))
-          ((null concerns) nil)
-          (t
-           (format "%s; %s? " statements
-                   (if (cdr concerns) "go on" (cdar concerns)))))))
+(defconst gemini-companion-decide--most-names 3
+  "Maximum number of names in a question.")
+
+(defconst gemini-companion-decide--concerns
+  '((changed "undoes lines changed since"
+             "lines that the CLI wrote have changed since")
+    (line-ends "keeps the line ends"
+               "its line ends before are not known, and stay as they are"))
+  "Alist of what else the user has to know of a file, in a question and in a list.")
 
 (defun gemini-companion-decide-reasons (items)
   "Return why some of ITEMS are impossible, a text."
@@ -162,20 +146,249 @@ REST is such as \"undo the rest\".  For QUESTION, see
   "Return those of ITEMS that are possible."
   (seq-remove #'gemini-companion-decide-item-reason items))
 
-(defun gemini-companion-decide-agreed (items verb question whole)
-  "Return those of ITEMS that are possible, if the user agrees to do them.
-Otherwise, or if none is possible, or not each one for a WHOLE decision,
-signal a `user-error'.  For VERB and QUESTION, see
-`gemini-companion-decision-do'."
-  (let ((possible (gemini-companion-decide-possible items)))
-    (when (or (null possible)
-              (and whole (length< possible (length items))))
+(defun gemini-companion-decide--deleted (item)
+  "Return an alist from the files that ITEM deletes to their names for the user."
+  (pcase (gemini-companion-decide-item-deletes item)
+    (`((,file)) (list (cons file (gemini-companion-decide-item-name item))))
+    (deletes
+     (mapcar (lambda (file)
+               (cons file (gemini-companion-label-file file nil 'plain)))
+             (seq-mapcat (lambda (entry) (or (cdr entry) entry)) deletes)))))
+
+(defun gemini-companion-decide--warned-p (item)
+  "Return non-nil if the user has to know something before ITEM is done."
+  (or (gemini-companion-decide-item-deletes item)
+      (< 0 (gemini-companion-decide-item-others item))
+      (gemini-companion-decide-item-concern item)))
+
+(defun gemini-companion-decide--warnings (items)
+  "Return what the user has to know before ITEMS, a plan, the worst first.
+An element is a list of names of files, of what will happen to them, a text to
+which their names are added, and of two texts that name none: one with reasons,
+or nil, and a short one."
+  (let* ((deleted (mapcar #'cdr (seq-mapcat #'gemini-companion-decide--deleted items)))
+         (others (seq-filter (lambda (item)
+                               (< 0 (gemini-companion-decide-item-others item)))
+                             items))
+         (lines (apply #'+ (mapcar #'gemini-companion-decide-item-others others)))
+         (taken (format (ngettext "takes %d line of yours" "takes %d lines of yours" lines)
+                        lines))
+         (left-out (seq-filter #'gemini-companion-decide-item-reason items))
+         (leaves (format (ngettext "leaves out %d file" "leaves out %d files"
+                                   (length left-out))
+                         (length left-out))))
+    (seq-filter
+     #'car
+     `((,deleted "deletes " nil
+                 ,(format (ngettext "deletes %d file" "deletes %d files" (length deleted))
+                          (length deleted)))
+       (,(mapcar #'gemini-companion-decide-item-name others)
+        ,(concat taken " in ") nil ,taken)
+       ,@(mapcar (pcase-lambda (`(,concern ,text ,_))
+                   (list (cl-loop for item in items
+                                  when (eq concern
+                                           (gemini-companion-decide-item-concern item))
+                                  collect (gemini-companion-decide-item-name item))
+                         (concat text " in ") nil text))
+                 gemini-companion-decide--concerns)
+       (,(mapcar #'gemini-companion-decide-item-name left-out) "leaves out "
+        ,(format "%s (%s)" leaves (gemini-companion-decide-reasons left-out))
+        ,leaves)))))
+
+(defun gemini-companion-decide--question (items requests width)
+  "Return the question whether to do something, and whether it names all, a cons.
+REQUESTS are texts about that, the longest one first.  The question has what the
+user has to know about ITEMS, a plan, in WIDTH columns."
+  (let* ((warnings (gemini-companion-decide--warnings items))
+         (say (lambda (statements request)
+                (let ((text (concat (and statements
+                                         (concat (string-join statements ", ") ": "))
+                                    request "?")))
+                  (concat (upcase (substring text 0 1)) (substring text 1)))))
+         (fits-p (lambda (text) (<= (string-width text) width)))
+         (named (mapcar (pcase-lambda (`(,names ,text . ,_))
+                          (concat text (string-join names ", ")))
+                        warnings))
+         (reasons (cl-mapcar (lambda (warning text) (or (nth 2 warning) text))
+                             warnings named))
+         (short (mapcar (apply-partially #'nth 3) warnings))
+         (whole (and (length< (seq-uniq (seq-mapcat #'car warnings))
+                              (1+ gemini-companion-decide--most-names))
+                     (seq-find fits-p (list (funcall say reasons (car requests))
+                                            (funcall say named (car requests)))))))
+    (if whole
+        (cons whole t)
+      (cons (or (seq-find fits-p
+                          (cons (funcall say short (car requests))
+                                ;; Without the least ones.
+                                (cl-loop for count from (length short) downto 1
+                                         collect (funcall say
+                                                          (append (seq-take short count)
+                                                                  (and (nthcdr count short)
+                                                                       '("...")))
+                                                          (car (last requests))))))
+                (gemini-companion-label-fit (list (funcall say short (car requests)))
+                                            width))
+            nil))))
+
+(defun gemini-companion-decide--list (items verb)
+  "Return lines about all ITEMS of a plan to VERB, the worst first, a text."
+  (let ((word (gemini-companion-decide-word verb 0))
+        (rows nil))
+    (dolist (item items)
+      (let ((name (gemini-companion-decide-item-name item))
+            (others (gemini-companion-decide-item-others item))
+            (concern (gemini-companion-decide-item-concern item))
+            (deleted (mapcar #'cdr (gemini-companion-decide--deleted item))))
+        (if-let* ((reason (gemini-companion-decide-item-reason item)))
+            (push (list 3 "leave out" reason) rows)
+          (dolist (file deleted)
+            (push (list 0 "delete" file) rows))
+          (unless (equal deleted (list name))
+            (push (list (cond ((< 0 others) 1) (concern 2) (t 4))
+                        word
+                        (concat name
+                                (and (< 0 others)
+                                     (format (ngettext
+                                              ", with %d line of yours or a formatter's"
+                                              ", with %d lines of yours or a formatter's"
+                                              others)
+                                             others))
+                                (and concern
+                                     (concat "; " (nth 1 (alist-get
+                                                          concern
+                                                          gemini-companion-decide--concerns))))))
+                  rows)))))
+    (mapconcat (pcase-lambda (`(,_ ,word ,text)) (format "  %-10s %s\n" word text))
+               (seq-sort-by #'car #'< (nreverse rows)) "")))
+
+(defun gemini-companion-decide--show (text)
+  "Display TEXT in a window at the bottom of the frame, and return the window."
+  (with-current-buffer (get-buffer-create "*gemini files*")
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert text))
+    (goto-char (point-min))
+    (special-mode)
+    (display-buffer (current-buffer)
+                    '((display-buffer-at-bottom)
+                      (window-height . fit-window-to-buffer)
+                      (category . gemini-companion-question)))))
+
+(defun gemini-companion-decide--hide ()
+  "Remove the window of a list of files."
+  (when-let* ((buffer (get-buffer "*gemini files*")))
+    (quit-windows-on buffer 'kill)
+    (when (buffer-live-p buffer)
+      (kill-buffer buffer))))
+
+(defun gemini-companion-decide--ask (items verb requests)
+  "Ask whether to do REQUESTS with ITEMS, a plan; return `?y', `?s' or `?n'.
+The answer `?s' means only those of which there is nothing to know; `?' lists
+all.  If the question cannot name what the user has to know, the list is there
+at once.  For VERB, see `gemini-companion-decide-word'."
+  (let* ((possible (gemini-companion-decide-possible items))
+         (warned (seq-count #'gemini-companion-decide--warned-p possible))
+         (keys (if (< 0 warned (length possible)) '(?y ?s ?n ??) '(?y ?n ??)))
+         (question (gemini-companion-decide--question
+                    items requests (- gemini-companion-decide--columns
+                                      (* 3 (length keys)) 2)))
+         (show (lambda ()
+                 (gemini-companion-decide--show (gemini-companion-decide--list items verb)))))
+    (save-current-buffer
+      (unwind-protect
+          (let ((key nil))
+            (unless (cdr question)
+              (funcall show))
+            (while (eq ?? (setq key (gemini-companion-choice-key (car question) keys)))
+              (funcall show))
+            key)
+        (gemini-companion-decide--hide)))))
+
+(cl-defun gemini-companion-decide-agreed (items verb requests &key ask whole)
+  "Return a cons of those of ITEMS that the user agrees to do, and of texts.
+These say which ones are left out.  If none is possible, or not each one of a
+WHOLE decision, or the user does not agree, signal a `user-error'.
+
+REQUESTS are texts of what will be done, such as \"undo 2 changes\", the longest
+one first.  Ask if ASK is non-nil, or if the user has to know something, once;
+and once more about what would be gone for good.  For VERB, see
+`gemini-companion-decide-word'."
+  (let* ((possible (gemini-companion-decide-possible items))
+         (left-out (seq-filter #'gemini-companion-decide-item-reason items))
+         (not-done (concat "Not " (gemini-companion-decide-word verb 3))))
+    (when (or (null possible) (and whole left-out))
       (user-error "%s" (gemini-companion-decide-reasons items)))
-    (when-let* ((asked (gemini-companion-decide--question
-                        items possible (format "%s the rest" verb) question)))
-      (unless (y-or-n-p asked)
-        (user-error "Not %s" (gemini-companion-decide-word verb 2))))
-    possible))
+    (when (or ask left-out (seq-some #'gemini-companion-decide--warned-p possible))
+      (pcase (gemini-companion-decide--ask items verb requests)
+        (?s (pcase-dolist (`(,warned . ,some)
+                           (seq-group-by (lambda (item)
+                                           (and (gemini-companion-decide--warned-p item) t))
+                                         possible))
+              (if warned
+                  (setq left-out (append left-out some))
+                (setq possible some))))
+        ((pred (/= ?y)) (user-error "%s" not-done))))
+    (pcase-let ((`(,agreed . ,kept) (gemini-companion-decide--without-lost possible)))
+      (when (or (null agreed) (and whole kept))
+        (user-error "%s" not-done))
+      (cons agreed (gemini-companion-decide--left-out left-out kept)))))
+
+(defun gemini-companion-decide--left-out (items names)
+  "Return texts that ITEMS, and the files NAMES, are left out."
+  (let* ((few (length< items (1+ gemini-companion-decide--most-names)))
+         (reasons (and few (delq nil (mapcar #'gemini-companion-decide-item-reason items))))
+         (names (append (cl-loop for item in items
+                                 unless (and few (gemini-companion-decide-item-reason item))
+                                 collect (gemini-companion-decide-item-name item))
+                        names)))
+    (append reasons
+            (and names (list (concat "left out: " (string-join names ", ")))))))
+
+(defun gemini-companion-decide--without-lost (items)
+  "Return a cons of ITEMS to do, and of names of files that stay.
+If a file would be gone for good, as the trash does not get it, ask whether to
+delete it; otherwise it stays."
+  (let* ((names (seq-mapcat #'gemini-companion-decide--deleted items))
+         (entries (mapcan (lambda (item)
+                            (copy-sequence (gemini-companion-decide-item-deletes item)))
+                          items))
+         (lost (cl-loop for (entry . reason)
+                        in (gemini-companion-trash-left-out (mapcar #'car entries))
+                        append (mapcar (lambda (file)
+                                         (list file (cdr (assoc file names)) reason))
+                                       (or (cdr (assoc entry entries)) (list entry))))))
+    (if (or (null lost)
+            (gemini-companion-decide--lose-p
+             (mapcar (pcase-lambda (`(,_ ,name ,reason)) (concat name " " reason)) lost)))
+        (list items)
+      (cons (delq nil (mapcar (apply-partially #'gemini-companion-decide--without
+                                               (mapcar #'car lost))
+                              items))
+            (mapcar #'cadr lost)))))
+
+(defun gemini-companion-decide--without (files item)
+  "Return ITEM, or one that does not delete FILES, or nil if it does nothing else."
+  (if (seq-some (lambda (deleted) (member (car deleted) files))
+                (gemini-companion-decide--deleted item))
+      (funcall (gemini-companion-decide-item-without item) files)
+    item))
+
+(defun gemini-companion-decide--lose-p (texts)
+  "Ask whether to delete files for good; TEXTS are their names and the reasons."
+  (let ((many (nthcdr gemini-companion-decide--most-names texts)))
+    (save-current-buffer
+      (unwind-protect
+          (progn
+            (when many
+              (gemini-companion-decide--show
+               (mapconcat (apply-partially #'format "  %s\n") texts "")))
+            (yes-or-no-p
+             (format "Not to the trash: %s; delete for good? "
+                     (if many
+                         (format "%d files" (length texts))
+                       (string-join texts ", ")))))
+        (gemini-companion-decide--hide)))))
 
 ;;;; Doing
 

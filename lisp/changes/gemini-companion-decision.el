@@ -111,49 +111,53 @@ is non-nil and BODY fails, what it has done is taken back."
         (funcall record)))))
 
 (cl-defun gemini-companion-decision-do
-    (verb unit items &key what question whole (ended #'ignore))
+    (verb unit items &key what requests ask whole (ended #'ignore))
   "Do ITEMS, a plan, as one decision, and return what was done, a text.
 VERB is `undo' or `keep', and UNIT is of what, `change', `line' or `edit'.  WHAT
-names all of that; by default it is its number.  QUESTION is nil, or a function
-that is called with the items that are possible, and returns the question
-whether to do that, without its mark.  If WHOLE is non-nil, all is done, or
-nothing is.
+names all of that, and REQUESTS what will be done, such as \"undo 2 edits\", the
+longest text first; by default they have its number.  If WHOLE is non-nil, all
+is done, or nothing is.
 
-If only some items are possible, or the user has to know of something, ask once.
-If the user objects, or nothing is done, signal a `user-error'.  Files of other
-hosts are written later; what was done is displayed then, and ENDED is called,
-a function."
-  (let* ((possible (gemini-companion-decide-agreed items verb question whole))
-         (texts nil)
-         (returned nil)
-         (made nil)
-         (do (lambda (item end)
-               (gemini-companion-decide-do
-                item (lambda (problem &optional text)
-                       (unless problem
-                         (push item made)
-                         (push text texts))
-                       (funcall end problem)))))
-         (finish (lambda (done problems left)
-                   (let ((text (gemini-companion-decide-say
-                                verb unit possible done texts problems left)))
-                     (when returned
-                       (funcall ended))
-                     (cond ((and returned (equal texts '(nil)) (null problems)))
-                           (returned (message "%s" text))
-                           ((or done left) text)
-                           (t (user-error "%s" (string-join problems "; ")))))))
-         (run (lambda ()
-                (gemini-companion-decide-run (gemini-companion-decide-word verb 0)
-                                             possible do finish whole)))
-         (label (lambda ()
-                  (format "%s of %s" verb
-                          (or what (gemini-companion-decide-count made unit))))))
+If ASK is non-nil, only some items are possible, or the user has to know of
+something, ask once, see `gemini-companion-decide-agreed'.  If the user objects,
+or nothing is done, signal a `user-error'.  Files of other hosts are written
+later; what was done is displayed then, and ENDED is called, a function."
+  (pcase-let* ((`(,agreed . ,left-out)
+                (gemini-companion-decide-agreed
+                 items verb
+                 (or requests (gemini-companion-decide-requests verb items unit))
+                 :ask ask :whole whole))
+               (texts nil)
+               (returned nil)
+               (made nil)
+               (do (lambda (item end)
+                     (gemini-companion-decide-do
+                      item (lambda (problem &optional text)
+                             (unless problem
+                               (push item made)
+                               (push text texts))
+                             (funcall end problem)))))
+               (finish (lambda (done problems left)
+                         (let ((text (gemini-companion-decide-say
+                                      verb unit agreed done texts
+                                      (append left-out problems) left)))
+                           (when returned
+                             (funcall ended))
+                           (cond ((and returned (equal texts '(nil)) (null problems)))
+                                 (returned (message "%s" text))
+                                 ((or done left) text)
+                                 (t (user-error "%s" (string-join problems "; ")))))))
+               (run (lambda ()
+                      (gemini-companion-decide-run (gemini-companion-decide-word verb 1)
+                                                   agreed do finish whole)))
+               (label (lambda ()
+                        (format "%s of %s" verb
+                                (or what (gemini-companion-decide-count made unit))))))
     (prog1 (or (if whole
                    (gemini-companion-decision--call-whole run verb label)
                  (gemini-companion-decision-with (funcall label)
                    (funcall run)))
-               (concat (gemini-companion-decide-word verb 0) "..."))
+               (concat (gemini-companion-decide-word verb 1) "..."))
       (setq returned t))))
 
 (defun gemini-companion-decision--call-whole (run verb label)
@@ -172,7 +176,7 @@ LABEL is a function that names the decision.  For VERB, see
                                 (gemini-companion-decision-steps
                                  (gemini-companion-decision-last))
                                 ", "))
-                   (gemini-companion-decide-word verb 2)
+                   (gemini-companion-decide-word verb 3)
                    (gemini-companion-text-problem problem))))))
 
 (defun gemini-companion-decision--put-back (steps)
@@ -253,24 +257,25 @@ back; and of a text for the user."
       (user-error "The %s was sent and cannot be taken back"
                   (gemini-companion-decision-label decision)))
     (gemini-companion-decision--take
-     decision "Taken back"
+     decision 'take-back
      (lambda (left) (push left gemini-companion-decision--done))
      (lambda (taken) (push taken gemini-companion-decision--taken-back)))))
 
-(defun gemini-companion-decision--take (decision what put-left put-back)
-  "Take DECISION back, or redo it.
-WHAT is a text that this was done.  PUT-BACK is called with the decision that
-reverses this, unless nothing was done.  PUT-LEFT is called with a decision that
-has the steps that are left, as the user has stopped, or has not agreed.  Return
-a cons of the former decision, or nil, and of a text for the user.  If DECISION
-is whole, all steps are done, or none is, and that is an error, unless a file is
-missing.  Steps that are impossible, or fail, are dropped."
+(defun gemini-companion-decision--take (decision verb put-left put-back)
+  "Take DECISION back, or redo it; VERB is `take-back' or `redo'.
+PUT-BACK is called with the decision that reverses this, unless nothing was
+done.  PUT-LEFT is called with a decision that has the steps that are left, as
+the user has stopped, or has not agreed.  Return a cons of the former decision,
+or nil, and of a text for the user.  If DECISION is whole, all steps are done,
+or none is, and that is an error, unless a file is missing.  Steps that are
+impossible, or fail, are dropped."
   (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
          (steps (gemini-companion-decision-steps decision))
          (items (mapcar #'gemini-companion-decide-of-step steps))
          (make (lambda (steps) (gemini-companion-decision--make label steps whole)))
-         (left (if whole items (gemini-companion-decide-possible items)))
+         (left items)
+         (left-out nil)
          (backs nil))
     (cl-flet ((do (item end)
                 (when-let* ((back (gemini-companion-step-do
@@ -284,36 +289,39 @@ missing.  Steps that are impossible, or fail, are dropped."
                 (when backs
                   (funcall put-back (funcall make backs)))
                 (cons (and backs (funcall make backs))
-                      (format "%s: %s%s" what
+                      (format "%s: %s%s" (gemini-companion-decide-word verb 2)
                               (cond ((null backs) "nothing")
                                     ((length= backs (length steps)) label)
                                     (t (format "%d of %d files of %s" (length backs)
                                                (length steps) label)))
-                              (gemini-companion-decide-rest
-                               (append (delq nil (mapcar #'gemini-companion-decide-item-reason
-                                                         items))
-                                       problems)
-                               rest)))))
+                              (gemini-companion-decide-rest (append left-out problems)
+                                                            rest)))))
       (unwind-protect
-          (if (gemini-companion-decision--possible-p decision what items)
-              (condition-case problem
-                  (gemini-companion-decide-run what left #'do #'finish whole)
-                ((error quit)
-                 (setq left items)
-                 (gemini-companion-decision--give-up backs problem what)))
+          (if (gemini-companion-decision--possible-p whole verb items)
+              (progn
+                (pcase-setq `(,left . ,left-out)
+                            (gemini-companion-decide-agreed
+                             items verb
+                             (list (format "%s %s" (gemini-companion-decide-word verb 0)
+                                           label))))
+                (condition-case problem
+                    (gemini-companion-decide-run (gemini-companion-decide-word verb 1)
+                                                 left #'do #'finish whole)
+                  ((error quit)
+                   (setq left items)
+                   (gemini-companion-decision--give-up backs problem verb))))
+            (setq left-out (list (gemini-companion-decide-reasons items)))
             (finish nil nil nil))
         (when left
           (funcall put-left
                    (funcall make (mapcar #'gemini-companion-decide-item-step left))))))))
 
-(defun gemini-companion-decision--possible-p (decision what items)
-  "Return non-nil if DECISION can be taken back or redone, if need be in part.
-Return nil if none of ITEMS, its plan, will be possible any more.  Signal a
-`user-error' if the user does not agree to a part, or if DECISION is whole and
-may be possible later.  For WHAT, see `gemini-companion-decision--take'."
-  (let ((whole (gemini-companion-decision-whole decision))
-        (possible (gemini-companion-decide-possible items))
-        (reasons (gemini-companion-decide-reasons items)))
+(defun gemini-companion-decision--possible-p (whole verb items)
+  "Return non-nil if ITEMS of a decision can be done, if need be in part.
+Return nil if none of them will be possible any more.  Signal a `user-error' if
+the decision is WHOLE and may be possible later.  For VERB, see
+`gemini-companion-decision--take'."
+  (let ((possible (gemini-companion-decide-possible items)))
     (cond
      ((length= possible (length items)))
      ((and whole
@@ -322,19 +330,17 @@ may be possible later.  For WHAT, see `gemini-companion-decision--take'."
                            (gemini-companion-step-file
                             (gemini-companion-decide-item-step item))))
                         (seq-difference items possible #'eq)))
-      (user-error "Not %s: %s" (downcase what) reasons))
-     ((or whole (null possible)) nil)
-     ((y-or-n-p (format "%d of %d files of %s; %s; do that? "
-                        (length possible) (length items)
-                        (gemini-companion-decision-label decision) reasons)))
-     (t (user-error "Nothing done")))))
+      (user-error "Not %s: %s" (gemini-companion-decide-word verb 3)
+                  (gemini-companion-decide-reasons items)))
+     (whole nil)
+     (t possible))))
 
-(defun gemini-companion-decision--give-up (backs problem what)
+(defun gemini-companion-decision--give-up (backs problem verb)
   "Signal a `user-error' about PROBLEM, a condition, of a step of a decision.
-Before that, do BACKS, which take back the steps before it.  For WHAT, see
+Before that, do BACKS, which take back the steps before it.  For VERB, see
 `gemini-companion-decision--take'."
   (let ((left (gemini-companion-decision--put-back backs)))
-    (user-error "Not %s%s: %s" (downcase what)
+    (user-error "Not %s%s: %s" (gemini-companion-decide-word verb 3)
                 (if left
                     (concat " but in " (mapconcat #'gemini-companion-step-name left ", "))
                   "")
@@ -413,7 +419,7 @@ others have changed these lines since, nothing is changed.
            (cdr (gemini-companion-decision--take
                  (or (pop gemini-companion-decision--taken-back)
                      (user-error "No keep or undo to redo"))
-                 "Redone"
+                 'redo
                  (lambda (left) (push left gemini-companion-decision--taken-back))
                  #'gemini-companion-decision--push))))
 

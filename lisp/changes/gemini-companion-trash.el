@@ -7,8 +7,8 @@
 
 ;; A file that an undo deletes may be the only copy of what the user wants tomorrow, in
 ;; another Emacs.  So it is moved to the trash of the system.  What the trash does not
-;; get is named in the question before the undo: what is on another host, excluded,
-;; another user's, or large.  A file that cannot be moved stays.
+;; get, see `gemini-companion-trash-left-out', is deleted only if the user agrees: what is
+;; on another host, excluded, another user's, or large.  A file that cannot be moved stays.
 ;;
 ;; All files of the user that an undo deletes are deleted here.
 
@@ -83,18 +83,6 @@ The value is an alist from files to verb phrases."
             (push (cons file reason) left-out)
           (setq names (1+ names)
                 bytes (+ bytes size)))))))
-
-(defun gemini-companion-trash-note (files)
-  "Return a clause for a question before FILES are deleted, or \"\".
-It names those that are not moved to the trash."
-  (pcase (gemini-companion-trash-left-out files)
-    ('nil "")
-    (`((,file . ,reason) . ,more)
-     (format " (not to the trash: %s %s%s)"
-             (gemini-companion-label-file file) reason
-             (if more
-                 (format ", and %d more" (length more))
-               "")))))
 
 (defun gemini-companion-trash-items (files directories)
   "Return what to move to the trash in order to delete FILES.

@@ -32,7 +32,6 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
-(require 'gemini-companion-trash)
 
 ;;;; Whether an edit can be undone
 
@@ -174,7 +173,7 @@ Others may have replaced lines there; these are in the kill ring then."
     (gemini-companion-undo--item
      record 'deleted (gemini-companion-changes-others-in record hunks)
      (lambda () (format "Deleted %s" name))
-     :name name :count (length changes) :deletes file
+     :name name :count (length changes) :deletes (list (list file))
      :step (gemini-companion-undo--deletion
             :record record :hunks hunks :before (gemini-companion-text-bytes file)))))
 
@@ -214,8 +213,7 @@ NAME is that of the file; for UNIT and ASK, see `gemini-companion-undo--plan'."
      :others (if ask (gemini-companion-changes-count-others record hunks) 0)
      :concern (and (or (eq unit 'line) (not (eq own changes)))
                    (gemini-companion-changes-conflict record hunks)
-                   (cons (format "Lines that the CLI wrote in %s have changed" name)
-                         "undo anyway")))))
+                   'changed))))
 
 (defun gemini-companion-undo--all-new-p (record changes)
   "Return non-nil if nothing would be left of RECORD's file without CHANGES.
@@ -265,13 +263,7 @@ buffer visits are only written."
                    (gemini-companion-undo--plan-to-keep record changes unit)
                  (gemini-companion-undo--plan record changes unit by ask several)))
              groups)
-     :question (and row several
-                    (lambda (items)
-                      (format (ngettext "%s %s in %d file" "%s %s in %d files"
-                                        (length items))
-                              (capitalize (symbol-name verb))
-                              (gemini-companion-decide-count items unit)
-                              (length items)))))))
+     :ask (and row several))))
 
 (defun gemini-companion-undo--deletion (&rest slots)
   "Return the step that deletes a file, with SLOTS, a plist."
@@ -284,34 +276,17 @@ buffer visits are only written."
 (cl-defgeneric gemini-companion-undo-several-left (edit)
   "Return those of the files of EDIT, several, that are not undone, a list.")
 
-(cl-defgeneric gemini-companion-undo-several-note (_edit)
-  "Return a clause for a question before an edit of several files is undone.
-It names what is deleted and not moved to the trash; by default, it is \"\"."
-  "")
+(cl-defgeneric gemini-companion-undo-several-deletes (edit files)
+  "Return what is moved to the trash when FILES of EDIT, several, are undone.
+For the value, see `gemini-companion-trash-items'.")
 
-(defun gemini-companion-undo-note (edits)
-  "Return a clause for a question before EDITS are undone, or \"\".
-It names the files that this deletes, and does not move to the trash, and those
-whose bytes before are not known."
-  (concat
-   (mapconcat #'gemini-companion-undo-several-note edits "")
-   (gemini-companion-trash-note
-    (cl-loop for edit in edits
-             when (gemini-companion-edit-new-p edit)
-             collect (gemini-companion-edit-file edit)))
-   (let ((guessed (seq-filter (lambda (edit)
-                                (eq 'lines (gemini-companion-content-reported
-                                            (gemini-companion-edit-content edit))))
-                              edits)))
-     (cond ((null guessed) "")
-           ((cdr edits)
-            (format "; the line ends before %d of them are not known"
-                    (length guessed)))
-           (t "; the line ends before it are not known, and stay as they are")))))
+(cl-defgeneric gemini-companion-undo-several-except (edit files names)
+  "Return those of FILES of EDIT, several, that do not have one of NAMES.
+These are absolute.")
 
 ;;;; Edits
 
-(cl-defun gemini-companion-undo-edits (edits &key question what whole visit
+(cl-defun gemini-companion-undo-edits (edits &key ask what whole visit
                                              (ended #'ignore))
   "Undo EDITS, the last one first, as one decision; return what was done, a text.
 A new file is deleted, and its buffer is killed.  If the buffer of a file has
@@ -319,16 +294,23 @@ unsaved text, change only the buffer.  Ask if others have replaced lines of an
 edit.  If that is impossible, signal an error and change nothing.  A remote file
 is written later.
 
-For QUESTION, WHAT, WHOLE and ENDED, see `gemini-companion-decision-do'.  If
-VISIT is non-nil, visit the file of a single edit, so that an undo in its buffer
-restores it."
-  (gemini-companion-decision-do
-   'undo 'edit
-   (gemini-companion-undo--plan-edits edits (and visit (null (cdr edits))))
-   :question question :whole whole :ended ended
-   :what (or what
-             (and (null (cdr edits))
-                  (gemini-companion-edit-name (car edits) 'plain)))))
+For ASK, WHAT, WHOLE and ENDED, see `gemini-companion-decision-do'.  If VISIT is
+non-nil, visit the file of a single edit, so that an undo in its buffer restores
+it."
+  (let ((edit (and (null (cdr edits)) (car edits))))
+    (gemini-companion-decision-do
+     'undo 'edit (gemini-companion-undo--plan-edits edits (and visit edit))
+     :ask ask :whole whole :ended ended
+     :what (or what (and edit (gemini-companion-edit-name edit 'plain)))
+     :requests (cond (what (list (concat "undo " what)))
+                     (edit (list (gemini-companion-undo--request edit)))))))
+
+(defun gemini-companion-undo--request (edit)
+  "Return a text that EDIT is to be undone, for a question."
+  (let ((name (gemini-companion-edit-name edit 'plain)))
+    (cond ((gemini-companion-edit-deleted-modes edit) (format "create %s again" name))
+          ((gemini-companion-changes-several-p edit) (concat "undo " name))
+          (t (concat "undo the edit of " name)))))
 
 (defun gemini-companion-undo--plan-edits (edits visit)
   "Return the items of a plan to undo EDITS.
@@ -365,13 +347,8 @@ For VISIT, see `gemini-companion-undo-edits'."
       (when visit
         (gemini-companion-undo--visit edit))
       (if (gemini-companion-changes-several-p edit)
-          (gemini-companion-undo--item
-           ;; The step says what became of its files.
-           edit 'files nil #'ignore
-           :name name
-           :step (gemini-companion-step-make
-                  :kind 'several :on t :edit edit
-                  :hunks (gemini-companion-undo-several-left edit)))
+          (gemini-companion-undo--item-of-files
+           edit (gemini-companion-undo-several-left edit))
         (pcase-let* ((`(,step . ,changes) (gemini-companion-undo--step edit))
                      (record (car (gemini-companion-changes-of edit)))
                      (text (gemini-companion-undo--text edit))
@@ -382,10 +359,27 @@ For VISIT, see `gemini-companion-undo-edits'."
            (and seen (gemini-companion-changes-others-in record hunks seen))
            (lambda () (gemini-companion-undo--message edit step))
            :name name :step step
+           :deletes (and (eq 'none (gemini-companion-step-after step))
+                         (list (list (gemini-companion-edit-file edit))))
+           :concern (and (eq 'lines (gemini-companion-content-reported
+                                     (gemini-companion-edit-content edit)))
+                         'line-ends)
            :others (if seen
                        (gemini-companion-changes-count-others record hunks seen)
                      0)
            :current (lambda () (equal text (gemini-companion-undo--text edit)))))))))
+
+(defun gemini-companion-undo--item-of-files (edit files)
+  "Return the item of a plan to undo EDIT, of several files, in FILES."
+  (gemini-companion-undo--item
+   ;; The step says what became of its files.
+   edit 'files nil #'ignore
+   :name (gemini-companion-edit-name edit) :remote t
+   :step (gemini-companion-step-make :kind 'several :on t :edit edit :hunks files)
+   :deletes (gemini-companion-undo-several-deletes edit files)
+   :without (lambda (names)
+              (when-let* ((rest (gemini-companion-undo-several-except edit files names)))
+                (gemini-companion-undo--item-of-files edit rest)))))
 
 (defun gemini-companion-undo--visit (edit)
   "Visit the file of EDIT, unless that may ask for a password, or block Emacs."

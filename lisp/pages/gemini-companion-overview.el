@@ -713,8 +713,7 @@ If one of them cannot be undone, none is."
      (or (seq-remove #'gemini-companion-undo-unwritten
                      (gemini-companion-request-edits group))
          (user-error "Nothing here is left to undo"))
-     :question (lambda (_) (concat "Undo " what))
-     :what what :whole t)))
+     :ask t :what what :whole t)))
 
 (defun gemini-companion-overview--undo-all (edits &rest arguments)
   "Undo EDITS as a whole, if the user agrees, and report that.
@@ -729,24 +728,7 @@ For ARGUMENTS, see `gemini-companion-undo-edits'."
 
 (defun gemini-companion-overview--undo-edit (edit)
   "Undo EDIT as a whole, if the user agrees."
-  (let ((name (gemini-companion-edit-name edit)))
-    (gemini-companion-overview--undo-all
-     (list edit) :visit t
-     :question
-     (lambda (_)
-       (cond ((gemini-companion-edit-deleted-modes edit)
-              (concat name " was deleted; create it again"))
-             ((gemini-companion-edit-new-p edit)
-              (concat name " was new; delete it"
-                      (gemini-companion-undo-note (list edit))))
-             (t (concat "Undo "
-                        (if (gemini-companion-changes-several-p edit) "" "the edit of ")
-                        name
-                        (if (gemini-companion-revert-unsaved
-                             (gemini-companion-edit-file edit))
-                            " in its unsaved buffer"
-                          ", and save")
-                        (gemini-companion-undo-note (list edit)))))))))
+  (gemini-companion-overview--undo-all (list edit) :visit t :ask t))
 
 (defun gemini-companion-overview--undo-edits (row)
   "Undo all edits of ROW, a file or a turn, as a whole, if the user agrees."
@@ -756,27 +738,12 @@ For ARGUMENTS, see `gemini-companion-undo-edits'."
          (written (seq-remove #'gemini-companion-undo-unwritten here))
          ;; The last one first.
          (edits (seq-filter (lambda (edit) (memq edit written))
-                            (reverse (gemini-companion-edits))))
-         (new (seq-count #'gemini-companion-edit-new-p edits)))
-    (pcase edits
-      ('nil (user-error "No edit here to undo"))
-      (`(,edit) (gemini-companion-overview--undo-edit edit))
-      (_
-       (gemini-companion-overview--undo-all
-        edits
-        :question
-        (lambda (items)
-          (format "Undo %d%s edits here as a whole%s%s" (length items)
-                  (if (length= items (length edits))
-                      ""
-                    (format " of %d" (length edits)))
-                  (if (= 0 new)
-                      ""
-                    (format (ngettext " (%d deletes a new file)"
-                                      " (%d delete new files)" new)
-                            new))
-                  (gemini-companion-undo-note edits)))
-        :whole (seq-some #'gemini-companion-edit-group edits))))))
+                            (reverse (gemini-companion-edits)))))
+    (unless edits
+      (user-error "No edit here to undo"))
+    (gemini-companion-overview--undo-all
+     edits :ask t :visit (null (cdr edits))
+     :whole (seq-some #'gemini-companion-edit-group edits))))
 
 (defun gemini-companion-overview--refresh ()
   "Draw the overview again, if it exists."

@@ -511,9 +511,16 @@ def undoes(emacs: Emacs, text: str, said: str) -> None:
     """Undo the row with ``text`` by keys, with a yes; then ``said`` is displayed."""
     on_row(emacs, text)
     emacs.keys("u")
-    emacs.wait_for("and save? ")
+    emacs.wait_for("(y, n, ?)")
+    # A key that was typed for something else is no yes.
+    for key in "Space", "Enter":
+        emacs.keys(key)
+        emacs.wait_for("(y, n, ?)")
+    emacs.keys("?")
+    emacs.holds("""(get-buffer-window "*gemini files*")""")
     emacs.keys("y")
     emacs.wait_for(said)
+    emacs.holds("""(not (get-buffer "*gemini files*"))""")
 
 
 def test_files_of_a_command_are_undone_by_the_server(world: World) -> None:

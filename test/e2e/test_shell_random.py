@@ -156,7 +156,7 @@ ASKED = """
   (with-current-buffer (window-buffer window) (buffer-string)))
 """
 # What is asked before lines of the user are undone.
-OTHERS = "yours or a formatter's"
+OTHERS = "of yours"
 # The last message.
 SAID = """
 (with-current-buffer "*Messages*"

@@ -83,6 +83,20 @@ assertions, which need that."
   (declare (indent 0) (debug t))
   `(cadr (should-error (progn ,@body) :type 'user-error)))
 
+(defmacro gemini-companion-test-answering (function &rest body)
+  "Evaluate BODY, in which FUNCTION answers each question.
+It is called with the question, and returns a key, or whether that is a yes."
+  (declare (indent 1) (debug t))
+  `(let ((function ,function))
+     (cl-letf (((symbol-function 'y-or-n-p) function)
+               ((symbol-function 'gemini-companion-choice-key)
+                (lambda (question keys)
+                  (pcase (funcall function question)
+                    ((and key (pred characterp)) (if (memq key keys) key ?y))
+                    ('nil ?n)
+                    (_ ?y)))))
+       ,@body)))
+
 (defmacro gemini-companion-test-eventually (&rest body)
   "Assert that BODY is non-nil within two minutes."
   (declare (indent 0) (debug t))

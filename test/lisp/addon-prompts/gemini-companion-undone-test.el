@@ -38,7 +38,7 @@
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines) ("b" ""))
     (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
     (gemini-companion-test-writes "new" "x\n" session)
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+    (gemini-companion-test-answering #'always
       ;; One by one, in the overview.
       (dotimes (_ 3)
         (gemini-companion-turn-page session)
@@ -52,7 +52,7 @@
       (dolist (edit (gemini-companion-edits))
         (dotimes (_ 3)
           (gemini-companion-decision-with "undo"
-            (gemini-companion-test-undo-edit edit))
+                                          (gemini-companion-test-undo-edit edit))
           (gemini-companion-decision-undo)
           (should-not (cl-find (gemini-companion-edit-file edit)
                                (gemini-companion-undone-of-session session)
@@ -99,7 +99,7 @@ the next change."
                   (funcall gemini-companion-turn-addition-function session read)))
            (undo (lambda ()
                    (gemini-companion-turn-page session)
-                   (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                   (gemini-companion-test-answering #'always
                      (gemini-companion-overview-undo))))
            ;; Otherwise the overview has no notes.
            (gemini-companion-mode t))

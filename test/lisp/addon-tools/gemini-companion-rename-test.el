@@ -198,7 +198,7 @@ Return the question, or nil if none is asked."
         (should (string-search "proposal" (gemini-companion-test-refusal
                                             (gemini-companion-overview-keep))))
         ;; On the row of one file, too, the answer is that to all.
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-answering #'always
           (gemini-companion-overview-accept)))
       (should-not (gemini-companion-rename--all-open))
       (should (equal "def uno():\n    pass\n"
@@ -251,7 +251,7 @@ Return the question, or nil if none is asked."
                                    (gemini-companion-overview-accept))))
           (should (string-search "import uno" (buffer-string))))
         (gemini-companion-rename-test-go "rename one")
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-answering #'always
           (gemini-companion-overview-reject)))
       (should-not (gemini-companion-rename--all-open))
       (should (equal "def one():\n    pass\n"
@@ -281,10 +281,10 @@ Return the question, or nil if none is asked."
     (let ((rename (gemini-companion-rename-test-ask)))
       (gemini-companion-rename-test-in-overview rename
         (gemini-companion-rename-test-go "Waiting")
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-answering #'always
           (should (string-search "No proposal"
                                  (gemini-companion-test-refusal
-                                   (gemini-companion-overview-accept)))))
+                                  (gemini-companion-overview-accept)))))
         (should (gemini-companion-rename--all-open))))))
 
 (defmacro gemini-companion-rename-test-failing (fails &rest body)
@@ -309,8 +309,7 @@ Return the question, or nil if none is asked."
         (cl-flet ((undo ()
                     (gemini-companion-rename-test-go "accepted.*b\\.py")
                     (gemini-companion-overview-undo)))
-          (cl-letf (((symbol-function 'y-or-n-p)
-                     (lambda (question) (push question asked) t)))
+          (gemini-companion-test-answering (lambda (question) (push question asked) t)
             (rename-file "a.py" "other.py")
             (should (string-search "deleted or renamed"
                                    (gemini-companion-test-refusal (undo))))
@@ -318,13 +317,13 @@ Return the question, or nil if none is asked."
             (should (string-search "uno" (gemini-companion-rename-test-text "b.py")))
             (rename-file "other.py" "a.py")
             (gemini-companion-rename-test-failing
-                (lambda (file _) (equal file "b.py"))
-              (should (string-search "Nothing undone: b.py cannot be written"
-                                     (gemini-companion-test-refusal (undo)))))
+             (lambda (file _) (equal file "b.py"))
+             (should (string-search "Nothing undone: b.py cannot be written"
+                                    (gemini-companion-test-refusal (undo)))))
             (should (equal "def uno():\n    pass\n"
                            (gemini-companion-rename-test-text "a.py")))
             (undo)
-            (should (string-match-p "\\`Undo rename one .+ uno, 3 places in 2 files\\? \\'"
+            (should (string-match-p "\\`Undo rename one .+ uno, 3 places in 2 files\\?\\'"
                                     (car asked)))
             (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
               (should (equal text (gemini-companion-rename-test-text file))))
@@ -359,32 +358,31 @@ Return the question, or nil if none is asked."
               (asked nil))
           (gemini-companion-rename-test-answer 'allow 'yes)
           (gemini-companion-rename-test-in-overview rename
-            (cl-letf (((symbol-function 'y-or-n-p)
-                       (lambda (question) (push question asked) t)))
-              (cl-flet ((undo (whole)
-                          (gemini-companion-rename-test-go "gemini")
-                          (gemini-companion-overview-undo whole)))
-                (should (string-prefix-p "No changes left here"
-                                         (gemini-companion-test-refusal (undo nil))))
-                ;; The other file may be undone before.
-                (dolist (name '("a.py" "b.py"))
-                  (gemini-companion-rename-test-failing
-                      (lambda (file _) (equal file name))
-                    (should (string-prefix-p
-                             (format "Nothing undone: %s cannot be written" name)
-                             (gemini-companion-test-refusal (undo t)))))
-                  (should (equal "def uno():\n    pass\n"
-                                 (gemini-companion-rename-test-text "a.py")))
-                  (should (equal "from a import uno\n\n\n\nuno()\n"
-                                 (gemini-companion-rename-test-text "b.py"))))
-                (undo t)
-                (should (equal "Undo 2 edits here as a whole? " (car asked)))
-                (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
-                  (should (equal text (gemini-companion-rename-test-text file))))
-                (gemini-companion-decision-undo)
-                (dolist (file '("a.py" "b.py"))
-                  (should (string-search
-                           "uno" (gemini-companion-rename-test-text file))))))))
+                                                    (gemini-companion-test-answering (lambda (question) (push question asked) t)
+                                                      (cl-flet ((undo (whole)
+                                                                  (gemini-companion-rename-test-go "gemini")
+                                                                  (gemini-companion-overview-undo whole)))
+                                                        (should (string-prefix-p "No changes left here"
+                                                                                 (gemini-companion-test-refusal (undo nil))))
+                                                        ;; The other file may be undone before.
+                                                        (dolist (name '("a.py" "b.py"))
+                                                          (gemini-companion-rename-test-failing
+                                                           (lambda (file _) (equal file name))
+                                                           (should (string-prefix-p
+                                                                    (format "Nothing undone: %s cannot be written" name)
+                                                                    (gemini-companion-test-refusal (undo t)))))
+                                                          (should (equal "def uno():\n    pass\n"
+                                                                         (gemini-companion-rename-test-text "a.py")))
+                                                          (should (equal "from a import uno\n\n\n\nuno()\n"
+                                                                         (gemini-companion-rename-test-text "b.py"))))
+                                                        (undo t)
+                                                        (should (equal "Undo 2 edits as a whole?" (car asked)))
+                                                        (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
+                                                          (should (equal text (gemini-companion-rename-test-text file))))
+                                                        (gemini-companion-decision-undo)
+                                                        (dolist (file '("a.py" "b.py"))
+                                                          (should (string-search
+                                                                   "uno" (gemini-companion-rename-test-text file))))))))
       (gemini-companion-part-stop 'changes))))
 
 ;; Neither before the rename, nor while it is reviewed.

@@ -48,4 +48,15 @@ minibuffer would leave a window of completions to later tests."
       (should (equal "  ready" (funcall annotate "Gemini CLI")))
       (should-not (funcall annotate "Qwen Code")))))
 
+;; `y-or-n-p' takes SPC for a yes, and a minibuffer RET for its default.
+(ert-deftest gemini-companion-choice-key-is-none-that-was-typed-for-another-one ()
+  (let ((keys '(?\s ?\r ?Y ?x ?n)))
+    (cl-letf (((symbol-function 'read-char-from-minibuffer)
+               (lambda (prompt chars)
+                 (should (equal "Undo 2 changes? (y, n, ?) " prompt))
+                 (should (equal '(?y ?n ??) chars))
+                 (pop keys))))
+      (should (eq ?n (gemini-companion-choice-key "Undo 2 changes?" '(?y ?n ??)))))
+    (should-not keys)))
+
 ;;; gemini-companion-choice-test.el ends here

@@ -361,7 +361,8 @@ TEXT is what it has proposed.  Visit the file a before."
              session file (funcall plain before) (funcall plain written))
             (should (eql 1 (gemini-companion-test-left)))
             (if (eq how 'list)
-                (gemini-companion-test-undo-edit (car (gemini-companion-edits)))
+                (gemini-companion-test-answering #'always
+                  (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
               (gemini-companion-test-walk 'gemini-companion-undo-changes)
               (save-buffer))
             (should (equal before (gemini-companion-text-bytes file)))))))))
@@ -1092,8 +1093,8 @@ Lines of others that go are in the kill ring."
          (shown (gemini-companion-lines-without changes now))
          (last (car kill-ring)))
     (gemini-companion-changes-test-narrowed
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-undo-decide 'undo (list (cons record changes)))))
+     (gemini-companion-test-answering #'always
+       (gemini-companion-undo-decide 'undo (list (cons record changes)))))
     (should (equal shown (funcall lines)))
     (should-not (seq-remove (lambda (line)
                               (or (not (string-prefix-p "u" line))
@@ -1136,16 +1137,16 @@ Lines of others that go are in the kill ring."
          (gemini-companion-changes-test-undo record (list (seq-random-elt changes)))
          ;; And back, and maybe again, there, in another buffer, or without one.
          ;; The hook of the save may have formatted these lines, which is asked about.
-         (cl-letf (((symbol-function 'y-or-n-p) #'always))
+         (gemini-companion-test-answering #'always
            (pcase (random 5)
              (0 (let ((last-command 'ignore))
                   (undo-boundary)
                   (undo)
                   (gemini-companion-step--write-turned)))
              (1 (gemini-companion-changes-test-narrowed
-                  (gemini-companion-decision-undo)
-                  (when (= 0 (random 2))
-                    (gemini-companion-decision-redo))))
+                 (gemini-companion-decision-undo)
+                 (when (= 0 (random 2))
+                   (gemini-companion-decision-redo))))
              (3 (with-temp-buffer
                   (gemini-companion-decision-undo)
                   (when (= 0 (random 2))

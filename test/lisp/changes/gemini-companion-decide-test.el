@@ -33,6 +33,141 @@ Return when FILE is to be written by others: `asked', `run' or nil."
     (6 'asked)
     (7 'run)))
 
+;;;; The question
+
+(defmacro gemini-companion-decide-test-asked (answer &rest body)
+  "Evaluate BODY with ANSWER to each question, and return the questions.
+ANSWER is as for `gemini-companion-test-answering', of which it is the value."
+  (declare (indent 1) (debug t))
+  `(let ((asked nil))
+     (gemini-companion-test-answering (lambda (question)
+                                        (push question asked)
+                                        ,answer)
+       (ignore-error (user-error quit)
+         ,@body))
+     (nreverse asked)))
+
+(defmacro gemini-companion-decide-test-with-all (&rest body)
+  "Evaluate BODY with what can be asked: a, b and c were changed, and new is new.
+Lines of a are the user's, and b is read-only.  GROUPS are all changes."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-changes
+       (mapcar (lambda (name) (list name gemini-companion-test-lines)) '("a" "b" "c"))
+     (dolist (file '("a" "b" "c"))
+       (gemini-companion-test-writes
+        file "one\ntwo\n3\n4\n5\n6\n7\n8\nnine\n" session))
+     (gemini-companion-test-writes "new" "x\n" session)
+     (gemini-companion-test-write "a" "one\nmine\n3\n4\n5\n6\n7\n8\nnine\n")
+     (gemini-companion-test-open "b" "two\n" 7 session)
+     (let ((groups (mapcar (lambda (record)
+                             (cons record (gemini-companion-changes-update record)))
+                           (gemini-companion-changes-files 'all))))
+       (ignore groups)
+       ,@body)))
+
+(defun gemini-companion-decide-test-texts ()
+  "Return the texts of the files a, b, c and new, or nil for one that is missing."
+  (mapcar (lambda (file)
+            (and (file-exists-p file) (gemini-companion-test-file-text file)))
+          '("a" "b" "c" "new")))
+
+(ert-deftest gemini-companion-decide-asks-once-with-the-worst-first ()
+  (gemini-companion-decide-test-with-all
+    (let ((before (gemini-companion-decide-test-texts)))
+      (should (equal '("Deletes new, takes 1 line of yours in a, leaves out b: \
+undo 5 changes in 3 files?")
+                     (let ((gemini-companion-decide--columns 100))
+                       (gemini-companion-decide-test-asked nil
+                         (gemini-companion-undo-decide 'undo groups :row t)))))
+      (should (equal before (gemini-companion-decide-test-texts)))
+      ;; What does not fit is not cut: the names are in a list then.
+      (let ((list nil))
+        (should (equal '("Deletes 1 file, takes 1 line of yours, \
+...: undo 5 changes?")
+                       (gemini-companion-decide-test-asked
+                           (setq list (with-current-buffer "*gemini files*"
+                                        (should (get-buffer-window))
+                                        (buffer-string)))
+                         (setq list nil)
+                         (gemini-companion-undo-decide 'undo groups :row t))))
+        (should (equal "  delete     new
+  undo       a, with 1 line of yours or a formatter's
+  leave out  b has a proposal that awaits an answer; answer that first
+  undo       c
+"
+                       list)))
+      (should-not (get-buffer "*gemini files*"))
+      (should (equal (list gemini-companion-test-lines (nth 1 before)
+                           gemini-companion-test-lines nil)
+                     (gemini-companion-decide-test-texts))))))
+
+(ert-deftest gemini-companion-decide-does-only-what-needs-no-warning ()
+  (gemini-companion-decide-test-with-all
+    (let ((before (gemini-companion-decide-test-texts))
+          (said nil))
+      (gemini-companion-test-answering (lambda (_) ?s)
+        (setq said (gemini-companion-undo-decide 'undo groups :row t)))
+      (should (equal (list (nth 0 before) (nth 1 before) gemini-companion-test-lines
+                           (nth 3 before))
+                     (gemini-companion-decide-test-texts)))
+      (should (equal "Undid 2 changes of c; b has a proposal that awaits an answer; \
+answer that first; left out: a, new"
+                     said))
+      (gemini-companion-decision-undo)
+      (should (equal before (gemini-companion-decide-test-texts))))))
+
+;; The trash does not get it, and another Emacs would not know its text.
+(ert-deftest gemini-companion-decide-asks-twice-only-about-what-would-be-gone ()
+  (dolist (lose '(t nil))
+    (gemini-companion-decide-test-with-all
+      (let ((gemini-companion-trash--most-bytes 1)
+            (before (gemini-companion-decide-test-texts))
+            (twice nil)
+            (said nil))
+        (cl-letf (((symbol-function 'yes-or-no-p)
+                   (lambda (question) (push question twice) lose)))
+          (should (= 1 (length (gemini-companion-decide-test-asked t
+                                 (setq said (gemini-companion-undo-decide
+                                             'undo groups :row t)))))))
+        (should (equal '("Not to the trash: new is larger than 1; delete for good? ")
+                       twice))
+        (should (equal (list gemini-companion-test-lines (nth 1 before)
+                             gemini-companion-test-lines (if lose nil "x\n"))
+                       (gemini-companion-decide-test-texts)))
+        (should (eq lose (not (string-suffix-p "; left out: new" said))))
+        (gemini-companion-decision-undo)
+        (should (equal before (gemini-companion-decide-test-texts)))))))
+
+(ert-deftest gemini-companion-decide-question-fits-into-a-line ()
+  (gemini-companion-text-test-at-random 50
+    (let* ((long (make-string (1+ (random 60)) ?x))
+           (items (mapcar (lambda (n)
+                            (gemini-companion-decide-item
+                             :name (format "%s%d" long n)
+                             :reason (and (= 0 (random 3)) (format "%s%d is red" long n))
+                             :others (max 0 (- (random 2000) 1000))
+                             :concern (seq-random-elt '(nil nil changed line-ends))
+                             :deletes (and (= 0 (random 3)) (list (list (format "/%d" n))))))
+                          (number-sequence 1 (1+ (random 6)))))
+           (requests (gemini-companion-decide-requests 'undo items 'change))
+           (shown nil))
+      (cl-letf (((symbol-function 'read-char-from-minibuffer)
+                 (lambda (prompt keys)
+                   (should (<= (string-width prompt) 79))
+                   (should-not (memq ?\s keys))
+                   (should-not (memq ?\r keys))
+                   (setq shown (get-buffer "*gemini files*"))
+                   (unless shown
+                     (dolist (item items)
+                       (when (or (gemini-companion-decide-item-reason item)
+                                 (gemini-companion-decide--warned-p item))
+                         (should (string-search (gemini-companion-decide-item-name item)
+                                                prompt)))))
+                   ?n)))
+        (gemini-companion-decide--ask items 'undo requests)))))
+
+;;;; Random plans
+
 ;; All texts are those before or those of an undo; what is not done is named; what is
 ;; done can be taken back and redone; and one question is asked at most.
 (ert-deftest gemini-companion-decide-does-what-it-says-in-random-files ()
@@ -84,7 +219,14 @@ Return when FILE is to be written by others: `asked', `run' or nil."
                  (texts (lambda () (mapcar #'gemini-companion-decide-test-text files)))
                  (before (funcall texts))
                  (last (gemini-companion-decision-last))
-                 (answer (< 0 (random 5)))
+                 (answer (seq-random-elt '(?y ?y ?y ?y ?s ?n quit)))
+                 ;; A file that cannot be written, as the disk is full, or nil.
+                 (full (and (= 0 (random 3)) (seq-random-elt names)))
+                 (rewrite (symbol-function 'gemini-companion-text-rewrite))
+                 (move (symbol-function 'move-file-to-trash))
+                 (fails (lambda (file)
+                          (when (equal full (file-name-nondirectory file))
+                            (signal 'file-error '("No space left on device")))))
                  (asked nil)
                  ;; After how many files the user types C-g, or a number of none.
                  (stops (random 12))
@@ -95,16 +237,26 @@ Return when FILE is to be written by others: `asked', `run' or nil."
                  (said nil))
             (add-hook 'gemini-companion-changes-undo-functions later)
             (unwind-protect
-                (cl-letf (((symbol-function 'y-or-n-p)
-                           (lambda (question)
+                (cl-letf (((symbol-function 'gemini-companion-text-rewrite)
+                           (lambda (file &rest more)
+                             (funcall fails file)
+                             (apply rewrite file more)))
+                          ((symbol-function 'move-file-to-trash)
+                           (lambda (file) (funcall fails file) (funcall move file)))
+                          ((symbol-function 'gemini-companion-choice-key)
+                           (lambda (question keys)
                              (push question asked)
                              (funcall write 'asked)
                              (setq before (funcall texts))
+                             (when (eq answer 'quit)
+                               (signal 'quit nil))
+                             (unless (memq answer keys)
+                               (setq answer ?y))
                              answer)))
                   (setq said (condition-case problem
                                  (gemini-companion-undo-decide verb groups
                                                                :row t :by by)
-                               (user-error (error-message-string problem)))))
+                               ((user-error quit) (error-message-string problem)))))
               (remove-hook 'gemini-companion-changes-undo-functions later))
             (ert-info ((format "%S %s" asked said))
               (should (length< asked 2))
@@ -128,18 +280,24 @@ Return when FILE is to be written by others: `asked', `run' or nil."
                                         (list nil "" gemini-companion-test-lines)))))
                  (unless (or (member name done)
                              (not (assq record groups))
-                             (and asked (not answer)))
+                             (and asked (memq answer '(?n quit))))
                    (unless (or (eq verb 'keep) (string-search "; stopped, " said))
                      (should (string-search name (concat said (car asked)))))))
                 (when (eq verb 'keep)
                   (should-not done))
+                (when (and asked (eq answer ?s) (null by))
+                  (should-not (member "e5" done))
+                  (cl-loop for name in names
+                           for was in before
+                           when (member name done)
+                           do (should-not (string-search "mine" was))))
                 (cond
-                 ((and (eq verb 'keep) (or answer (null asked)))
+                 ((and (eq verb 'keep) (or (null asked) (memq answer '(?y ?s))))
                   (should-not (eq last (gemini-companion-decision-last)))
                   (should-not (gemini-companion-test-left))
                   (gemini-companion-decision-undo)
                   (should (gemini-companion-test-left)))
-                 ((or (and asked (not answer)) (null done))
+                 ((or (and asked (memq answer '(?n quit))) (null done))
                   (should-not done)
                   (should (eq last (gemini-companion-decision-last))))
                  (t
@@ -148,7 +306,7 @@ Return when FILE is to be written by others: `asked', `run' or nil."
                                          for text in (funcall texts)
                                          when (member name done) collect text))))
                     (let ((undone (funcall back)))
-                      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                      (gemini-companion-test-answering #'always
                         (gemini-companion-decision-undo)
                         (should (equal (cl-loop for name in names
                                                 for text in before
@@ -161,5 +319,53 @@ Return when FILE is to be written by others: `asked', `run' or nil."
           (with-current-buffer buffer
             (when buffer-file-name
               (set-buffer-modified-p nil))))))))
+
+;; Some items end at once, some later in any order or never, as on a host that does not
+;; answer; some fail.
+(ert-deftest gemini-companion-decide-ends-each-item-once ()
+  (gemini-companion-text-test-at-random 300
+    (let* ((items (cl-loop for n below (random 12)
+                           collect (gemini-companion-decide-item
+                                    :name (format "f%d" n) :remote (= 0 (random 2))
+                                    :current (if (= 0 (random 8)) #'ignore #'always))))
+           (started nil)
+           (waiting nil)
+           (ends 0)
+           (result nil)
+           (value (gemini-companion-decide-run
+                   "Doing" items
+                   (lambda (item end)
+                     (should-not (memq item started))
+                     ;; Those of other hosts come last, one after another.
+                     (should-not waiting)
+                     (push item started)
+                     (pcase (random 6)
+                       (0 (error "No space left"))
+                       (1 (funcall end "f is red"))
+                       ((and 2 (guard (gemini-companion-decide-item-remote item)))
+                        (setq waiting end))
+                       (_ (funcall end nil))))
+                   (lambda (&rest all)
+                     (cl-incf ends)
+                     (setq result all)
+                     'said))))
+      (while (and waiting (< 0 (random 10)))
+        (should-not value)
+        (should (= 0 ends))
+        (let ((end waiting))
+          (setq waiting nil)
+          (funcall end (and (= 0 (random 4)) "late"))))
+      (if waiting
+          (should (= 0 ends))
+        (should (= 1 ends))
+        (pcase-let ((`(,done ,problems ,left) result))
+          (should-not left)
+          (should (= (length items) (+ (length done) (length problems))))
+          (should (equal (seq-filter (lambda (item) (memq item done))
+                                     (append (seq-remove #'gemini-companion-decide-item-remote
+                                                         items)
+                                             (seq-filter #'gemini-companion-decide-item-remote
+                                                         items)))
+                         done)))))))
 
 ;;; gemini-companion-decide-test.el ends here

@@ -86,17 +86,17 @@
     (goto-char (point-min))
     (forward-line)
     (delete-region (point) (line-beginning-position 2))
-    (cl-letf ((text (buffer-string))
-              ((symbol-function 'y-or-n-p) #'always))
-      (dotimes (_ 2)
-        (gemini-companion-decision-test-undo-file)
+    (let ((text (buffer-string)))
+      (gemini-companion-test-answering #'always
         (dotimes (_ 2)
-          (should (equal gemini-companion-test-lines (buffer-string)))
-          (gemini-companion-decision-undo)
-          (should (equal text (buffer-string)))
-          (should (eql 1 (gemini-companion-test-left)))
-          (gemini-companion-decision-redo))
-        (gemini-companion-decision-undo)))
+          (gemini-companion-decision-test-undo-file)
+          (dotimes (_ 2)
+            (should (equal gemini-companion-test-lines (buffer-string)))
+            (gemini-companion-decision-undo)
+            (should (equal text (buffer-string)))
+            (should (eql 1 (gemini-companion-test-left)))
+            (gemini-companion-decision-redo))
+          (gemini-companion-decision-undo))))
     (set-buffer-modified-p nil)))
 
 (ert-deftest gemini-companion-decision-changes-nothing-where-lines-have-changed-since ()
@@ -118,9 +118,9 @@
     (let ((mine (string-replace "one" "mine" (buffer-string))))
       (gemini-companion-test-write "a" mine)
       (gemini-companion-revert-now (expand-file-name "a"))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (gemini-companion-decision-with "undo of a"
-          (gemini-companion-test-undo-edit edit))
+                                        (gemini-companion-test-undo-edit edit))
         (should-not (string-search "mine" (buffer-string)))
         (gemini-companion-decision-undo))
       (should (equal mine (buffer-string)))
@@ -150,9 +150,9 @@
           (state (lambda ()
                    (gemini-companion-changes-status edit))))
       (should (eq 'automatic (funcall state)))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (gemini-companion-decision-with "undo of a"
-          (gemini-companion-test-undo-edit edit)))
+                                        (gemini-companion-test-undo-edit edit)))
       (should-not (eq 'automatic (funcall state)))
       (gemini-companion-decision-undo)
       (should (eq 'automatic (funcall state)))
@@ -211,11 +211,11 @@
           (let ((edit (gemini-companion-test-writes "d/new" "x\n" session)))
             (set-file-modes "d/new" #o750)
             (find-file-noselect "d/new")
-            (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (gemini-companion-test-answering #'always
               (if (eq how 'walk)
                   (gemini-companion-decision-test-undo-file)
                 (gemini-companion-decision-with "undo of d/new"
-                  (gemini-companion-test-undo-edit edit))))
+                                                (gemini-companion-test-undo-edit edit))))
             (should-not (file-exists-p "d/new"))
             (should (eq 'undone (gemini-companion-changes-status edit)))
             ;; The CLI made its directory.
@@ -246,7 +246,7 @@
            (before (funcall states)))
       (unwind-protect
           (progn
-            (gemini-companion-decision-with "undo of a"
+            (gemini-companion-test-answering #'always
               (gemini-companion-test-undo-edit (car edits)))
             (should-not (file-exists-p "a"))
             (should-not (equal before (funcall states)))
@@ -260,7 +260,7 @@
         (let* ((first (gemini-companion-test-writes "d/e/f/one" "x\n" session))
                (second (gemini-companion-test-writes "d/e/two" "x\n" session))
                (undo (lambda (edit)
-                       (gemini-companion-decision-with "undo"
+                       (gemini-companion-test-answering #'always
                          (gemini-companion-test-undo-edit edit)))))
           ;; Those that are not empty stay until the last file in them is deleted.
           (funcall undo first)
@@ -295,13 +295,13 @@
     (unwind-protect
         (let ((gemini-companion-decision--most-bytes 10000)
               (text (make-string 4000 ?x)))
-          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-test-answering #'always
             (dolist (file '("a" "b" "c"))
               (let* ((edit (gemini-companion-test-writes file text session))
                      (said (ert-with-message-capture messages
-                             (gemini-companion-decision-with "undo"
-                               (gemini-companion-test-undo-edit edit))
-                             messages)))
+                                                     (gemini-companion-decision-with "undo"
+                                                                                     (gemini-companion-test-undo-edit edit))
+                                                     messages)))
                 (should (eq (equal file "c")
                             (and (string-match-p
                                   "Deleted file .*a can no longer be restored"

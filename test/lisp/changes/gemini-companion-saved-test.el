@@ -182,7 +182,7 @@ The files of changes are below the directory ours."
     (gemini-companion-saved-test-begin)
     (find-file "a")
     (should (eql 2 (gemini-companion-test-left)))
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+    (gemini-companion-test-answering #'always
       (gemini-companion-test-walk 'gemini-companion-undo-changes))
     (should (equal "1\n2\n3\n4\n5\nmine\n6\n7\n8\n9\n" (buffer-string)))))
 
@@ -214,7 +214,7 @@ The files of changes are below the directory ours."
     (gemini-companion-saved-test-restart)
     (find-file "dir/new")
     (should (equal '(1 2) (gemini-companion-test-marked "new")))
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+    (gemini-companion-test-answering #'always
       (gemini-companion-test-walk 'gemini-companion-undo-change))
     (should-not (file-exists-p "dir/new"))))
 
@@ -1084,6 +1084,11 @@ a command has written them.  In BODY, the edit is `edit'."
                   (when edit
                     ,@body))))))))))
 
+(defun gemini-companion-saved-test-concern (edit)
+  "Return what else the user has to know before EDIT is undone, or nil."
+  (gemini-companion-decide-item-concern
+   (car (gemini-companion-undo--plan-edits (list edit) nil))))
+
 (ert-deftest gemini-companion-saved-conversion-by-a-command-is-undone-byte-for-byte ()
   (gemini-companion-saved-test-each-conversion nil
     (gemini-companion-test-undo-edit edit)
@@ -1092,7 +1097,7 @@ a command has written them.  In BODY, the edit is `edit'."
 (ert-deftest gemini-companion-saved-conversion-by-a-cli-is-undone-byte-for-byte ()
   (gemini-companion-saved-test-each-conversion
       (lambda (bytes) (decode-coding-string bytes 'utf-8-unix))
-    (should (equal "" (gemini-companion-undo-note (list edit))))
+    (should-not (gemini-companion-saved-test-concern edit))
     (gemini-companion-test-undo-edit edit)
     (should (equal before (gemini-companion-text-bytes file)))))
 
@@ -1103,12 +1108,12 @@ a command has written them.  In BODY, the edit is `edit'."
     (unless (or (equal after (gemini-companion-text-utf-8
                               (gemini-companion-saved-test-lines after)))
                 (string-suffix-p "\u00f6lf" phrase))
-      (let ((note (gemini-companion-undo-note (list edit))))
-        (should (string-search "not known" note))
-        (gemini-companion-test-undo-edit edit)
-        (should (equal (gemini-companion-saved-test-lines before)
-                       (gemini-companion-saved-test-lines
-                        (gemini-companion-text-bytes file))))))))
+      (should (eq 'line-ends (gemini-companion-saved-test-concern edit)))
+      (gemini-companion-test-answering #'always
+        (gemini-companion-test-undo-edit edit))
+      (should (equal (gemini-companion-saved-test-lines before)
+                     (gemini-companion-saved-test-lines
+                      (gemini-companion-text-bytes file)))))))
 
 (ert-deftest gemini-companion-saved-conversion-of-a-visited-file-is-known ()
   (gemini-companion-saved-test-conversions
@@ -1124,7 +1129,7 @@ a command has written them.  In BODY, the edit is `edit'."
             (gemini-companion-saved-test-lines after))
            (gemini-companion-revert-now buffer-file-name)
            (let ((edit (car (gemini-companion-edits))))
-             (should (equal "" (gemini-companion-undo-note (list edit))))
+             (should-not (gemini-companion-saved-test-concern edit))
              (gemini-companion-test-undo-edit edit)
              (should (equal before (gemini-companion-text-bytes "a"))))))))))
 

@@ -61,7 +61,7 @@
     (set-file-modes "d/new" #o750)
     (gemini-companion-test-writes "a" "one\n" session)
     (find-file "d/new")
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+    (gemini-companion-test-answering #'always
       (gemini-companion-test-walk 'gemini-companion-next-change "u"))
     (should-not (file-exists-p (expand-file-name "d" directory)))
     (gemini-companion-test-walk 'gemini-companion-restore-change)
@@ -79,7 +79,7 @@
     (insert " of mine")
     (save-buffer)
     (let ((kill-ring nil))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (gemini-companion-test-walk 'gemini-companion-next-change "u"))
       (should-not (file-exists-p (expand-file-name "new" directory)))
       (should (equal '("x of mine\n") kill-ring)))))
@@ -93,7 +93,7 @@
                (lambda (&rest _) (signal 'file-error '("Read-only file system"))))
               ((symbol-function 'delete-file)
                (lambda (&rest _) (signal 'file-error '("Read-only file system")))))
-      (let ((said (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (let ((said (gemini-companion-test-answering #'always
                     (gemini-companion-undo-decide
                      'undo
                      (mapcar (lambda (record)
@@ -131,17 +131,15 @@
       (gemini-companion-test-open "b" "two\n" 7 session)
       (let ((asked nil)
             (texts (lambda () (mapcar #'gemini-companion-test-file-text '("a" "b" "c")))))
-        (cl-letf (((symbol-function 'y-or-n-p)
-                   (lambda (prompt) (push prompt asked) answer)))
+        (gemini-companion-test-answering (lambda (prompt) (push prompt asked) answer)
           (ignore-error user-error
             (gemini-companion-decision-with "undo"
-              (gemini-companion-undo-decide
-               'undo
-               (mapcar (lambda (record)
-                         (cons record (gemini-companion-changes-update record)))
-                       (gemini-companion-changes-files)))))
-          (should (equal '("2 of 3 files; b has a proposal that awaits an answer; \
-answer that first; undo the rest? ")
+                                            (gemini-companion-undo-decide
+                                             'undo
+                                             (mapcar (lambda (record)
+                                                       (cons record (gemini-companion-changes-update record)))
+                                                     (gemini-companion-changes-files)))))
+          (should (equal '("Leaves out b: undo 2 changes in 2 files?")
                          asked))
           (should (equal (if answer '("1\n" "one\n" "1\n") '("one\n" "one\n" "one\n"))
                          (funcall texts)))
@@ -150,8 +148,7 @@ answer that first; undo the rest? ")
             (gemini-companion-test-open "a" "two\n" 8 session)
             (setq asked nil)
             (gemini-companion-decision-undo)
-            (should (equal '("1 of 2 files of undo; a has a proposal that awaits an \
-answer; answer that first; do that? ")
+            (should (equal '("Leaves out a: take back undo?")
                            asked))
             (should (equal '("1\n" "one\n" "one\n") (funcall texts)))))))))
 

@@ -52,13 +52,13 @@
   (gemini-companion-trash-test-with '((".env" "SECRET\n") ("large" "123456789"))
     (let ((gemini-companion-trash--most-bytes 8)
           (files (mapcar #'expand-file-name '(".env" "large"))))
-      (should (equal "" (gemini-companion-trash-note (list (expand-file-name "none")))))
-      (should (string-match-p
-               (rx " (not to the trash: " (* nonl) "large is larger than 8)")
-               (gemini-companion-trash-note (cdr files))))
-      (should (string-match-p
-               (rx " (not to the trash: " (* nonl) ".env is excluded, and 1 more)")
-               (gemini-companion-trash-note files)))
+      (should (equal `((,(car files) . "is excluded") (,(cadr files) . "is larger than 8"))
+                     (seq-mapcat (lambda (file)
+                                   (gemini-companion-trash-left-out (list file)))
+                                 files)))
+      (should (equal `((,(cadr files) . "is beyond its limit"))
+                     (gemini-companion-trash-left-out
+                      (list (expand-file-name "none") (cadr files)))))
       (mapc #'gemini-companion-trash-delete files)
       (should-not (seq-some #'file-exists-p files))
       (should-not (gemini-companion-test-trash)))))

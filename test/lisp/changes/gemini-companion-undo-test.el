@@ -12,10 +12,10 @@
 
 (defun gemini-companion-undo-test-refuses (edit reason)
   "Assert that EDIT is not reverted for REASON."
-  (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+  (gemini-companion-test-answering #'ignore
     (should (string-search
              reason (gemini-companion-test-refusal
-                      (gemini-companion-test-undo-edit edit))))))
+                     (gemini-companion-test-undo-edit edit))))))
 
 (defun gemini-companion-undo-test-hunk (edit number)
   "Undo the hunk NUMBER, from 0 on, of EDIT in the record of its file, as keys do."
@@ -99,7 +99,8 @@
         (let ((file (expand-file-name "a")))
           (gemini-companion-test-write file written)
           (gemini-companion-attribution-record session file reported "new\n")
-          (gemini-companion-test-undo-edit (car (gemini-companion-edits)))
+          (gemini-companion-test-answering #'always
+            (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
           (should (equal expected (gemini-companion-text-bytes file))))))))
 
 (ert-deftest gemini-companion-undo-refuses-to-revert-what-would-lose-text ()
@@ -382,7 +383,7 @@ in *gemini before: a*"
                          "a" proposed (gemini-companion-test-session-like
                                        session :client (or client "gemini"))))))
             (gemini-companion-test-write "a" now)
-            (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (gemini-companion-test-answering #'always
               (if whole
                   (gemini-companion-test-undo-edit edit)
                 (dotimes (number (length (cdr (gemini-companion-changes-of edit))))
@@ -517,7 +518,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
          (now (if (nth 2 was) (nth 1 was) (nth 0 was)))
          (merged (gemini-companion-undo-test-merge now base undone))
          (problem (condition-case problem
-                      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+                      (gemini-companion-test-answering #'ignore
                         (ignore (gemini-companion-test-undo-edit edit)))
                     (user-error (error-message-string problem)))))
     (if problem

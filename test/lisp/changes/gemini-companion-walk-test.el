@@ -88,7 +88,7 @@
            (rename-file "new" "other")
            (set-visited-file-name (expand-file-name "other") t t)
            (set-buffer-modified-p nil)))
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-answering #'always
           (should (string-prefix-p
                    "Deleted " (gemini-companion-test-walk
                                'gemini-companion-next-change "u"))))
@@ -226,7 +226,7 @@
     (insert " of mine")
     (should (equal '(2 3) (gemini-companion-test-marked (current-buffer))))
     (let ((kill-ring nil))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (error "Asks"))))
+      (gemini-companion-test-answering (lambda (_) (error "Asks"))
         (gemini-companion-test-walk 'gemini-companion-next-change "u"))
       (should (equal gemini-companion-test-lines (buffer-string)))
       (should (equal '("two of mine\n") kill-ring)))))
@@ -244,8 +244,7 @@
     (insert "mine\n")
     (cl-flet ((undo-all (answer)
                 (let ((asked nil))
-                  (cl-letf (((symbol-function 'y-or-n-p)
-                             (lambda (prompt) (push prompt asked) answer)))
+                  (gemini-companion-test-answering (lambda (prompt) (push prompt asked) answer)
                     (ignore-error user-error
                       (gemini-companion-undo-changes)))
                   asked)))
@@ -255,7 +254,7 @@
       (search-backward "two();")
       (replace-match "too")
       (save-buffer)
-      (should (equal '("1 line there is yours or a formatter's; undo it as well? ")
+      (should (equal '("Takes 1 line of yours in a: undo 2 changes?")
                      (undo-all nil)))
       (undo-boundary)
       (goto-char (point-min))
@@ -286,10 +285,10 @@
                                (gemini-companion-changes-files)))
                (gemini-companion-changes-undo-functions
                 (and (eq when 'undo) (list arrive))))
-          (cl-letf (((symbol-function 'y-or-n-p)
-                     (if (eq when 'question) arrive #'always)))
+          (gemini-companion-test-answering (if (eq when 'question) arrive #'always)
             (should (string-search
-                     (format "Undid 1 change in 1 file; %s has changed meanwhile" late)
+                     (format "Undid 1 change in 1 file; c has a proposal that awaits an \
+answer; answer that first; %s has changed meanwhile" late)
                      (gemini-companion-undo-decide 'undo groups))))
           (should (equal others (gemini-companion-test-file-text late)))
           (should (equal gemini-companion-test-lines
@@ -301,15 +300,14 @@
     (gemini-companion-test-writes "new" "1\n2\n" session)
     (find-file "new")
     (let ((record (gemini-companion-changes-here)))
-      (cl-letf (((symbol-function 'y-or-n-p)
-                 (lambda (_)
-                   (gemini-companion-test-write "new" "1\n2\nmine\n")
-                   t)))
+      (gemini-companion-test-answering (lambda (_)
+                                         (gemini-companion-test-write "new" "1\n2\nmine\n")
+                                         t)
         (should (string-search
                  "new has changed"
                  (gemini-companion-test-refusal
-                   (gemini-companion-undo-decide
-                    'undo (list (cons record (gemini-companion-changes-update record)))))))))
+                  (gemini-companion-undo-decide
+                   'undo (list (cons record (gemini-companion-changes-update record)))))))))
     (should (equal "1\n2\nmine\n" (gemini-companion-test-file-text "new")))))
 
 (ert-deftest gemini-companion-walk-asks-before-it-undoes-lines-of-the-user-elsewhere ()
@@ -321,14 +319,14 @@
     (let ((text (buffer-string))
           (kill-ring nil)
           (asked nil))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (push prompt asked) nil)))
+      (gemini-companion-test-answering (lambda (prompt) (push prompt asked) nil)
         (should (equal "Not undone" (gemini-companion-test-refusal
-                                      (gemini-companion-undo-changes))))
+                                     (gemini-companion-undo-changes))))
         (should (equal text (buffer-string))))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (push prompt asked))))
+      (gemini-companion-test-answering (lambda (prompt) (push prompt asked))
         (gemini-companion-undo-changes))
-      (should (equal '("1 line there is yours or a formatter's; undo it as well? "
-                       "1 line there is yours or a formatter's; undo it as well? ")
+      (should (equal '("Takes 1 line of yours in a: undo 2 changes?"
+                       "Takes 1 line of yours in a: undo 2 changes?")
                      asked))
       (should (equal (concat "more\n" gemini-companion-test-lines) (buffer-string)))
       (should (equal '("nine of mine\n") kill-ring)))
@@ -381,7 +379,7 @@
       (should (equal "b" (buffer-name (window-buffer))))
       (with-current-buffer "a"
         (goto-char (point-min)))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (gemini-companion-test-walk key))
       (should-not (file-exists-p "b"))
       (should (equal "c" (buffer-name (window-buffer))))
@@ -699,13 +697,12 @@
       (read-only-mode))
     (gemini-companion-test-walk 'gemini-companion-next-change)
     (let ((asked nil))
-      (cl-letf (((symbol-function 'y-or-n-p)
-                 (lambda (prompt) (push prompt asked) nil)))
+      (gemini-companion-test-answering (lambda (prompt) (push prompt asked) nil)
         (should (equal "Not undone"
                        (gemini-companion-test-refusal
-                         (with-current-buffer (window-buffer)
-                           (gemini-companion-undo-changes t))))))
-      (should (string-prefix-p "1 of 2 files; b is read-only;" (car asked))))
+                        (with-current-buffer (window-buffer)
+                          (gemini-companion-undo-changes t))))))
+      (should (equal '("Leaves out b: undo 1 change?") asked)))
     (should (equal "one\n" (with-current-buffer "a" (buffer-string))))))
 
 (ert-deftest gemini-companion-walk-restores-what-it-did-in-another-file ()
@@ -824,7 +821,7 @@
       (with-current-buffer (find-file-noselect "b")
         (goto-char (point-max))
         (insert "mine\n"))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (gemini-companion-test-walk 'gemini-companion-next-change "u"))
       (should-not (file-exists-p "d"))
       (if (eq how 'walk)
@@ -846,7 +843,7 @@
       (dolist (name '("a" "b" "c" "new"))
         (gemini-companion-test-writes name "x\n" session))
       (find-file "b")
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (execute-kbd-macro (kbd (format "M-x gemini-companion-next-change RET C-u %s" key))))
       (should-not (gemini-companion-test-left))
       (execute-kbd-macro (kbd "C-/"))
@@ -859,7 +856,7 @@
     (search-forward "two")
     (insert " of mine")
     (let ((text (buffer-string)))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (gemini-companion-test-walk 'gemini-companion-next-change "u"))
       (should-not (equal text (buffer-string)))
       (execute-kbd-macro (kbd "C-/"))
@@ -875,7 +872,7 @@
     (let* ((empties (gemini-companion-test-writes "a" "" session))
            (own (gemini-companion-test-writes "a" "newer\n" session))
            (record (gemini-companion-changes-with-edit own)))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (gemini-companion-undo-decide
          'undo
          (list (cons record (gemini-companion-changes-update record)))

@@ -242,15 +242,15 @@ RANDOM is a function of a limit, the value of which is a number below that."
                        (gemini-companion-test-keep
                         (gemini-companion-overview-row-record file) (list change))))
                     ((and 1 (guard change))
-                     (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                     (gemini-companion-test-answering #'always
                        (gemini-companion-decision-with "undo"
-                         (gemini-companion-undo-decide
-                          'undo
-                          (list (list (gemini-companion-overview-row-record file)
-                                      change))))))
-                    (2 (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                                                       (gemini-companion-undo-decide
+                                                        'undo
+                                                        (list (list (gemini-companion-overview-row-record file)
+                                                                    change))))))
+                    (2 (gemini-companion-test-answering #'always
                          (gemini-companion-decision-undo)))
-                    (3 (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                    (3 (gemini-companion-test-answering #'always
                          (gemini-companion-decision-redo))))
                 (user-error nil)))))
         (gemini-companion-overview-row-test-sums

@@ -656,7 +656,7 @@ Questions are answered by ANSWER, by default yes."
       (when (= 0 (random 2))
         (narrow-to-region (point) (point-max)))
       (unwind-protect
-          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-test-answering #'always
             (ignore-error user-error
               (gemini-companion-test-walk 'gemini-companion-next-change)
               (gemini-companion-sequences--walk-here world)))
@@ -697,7 +697,7 @@ Questions are answered by ANSWER, by default yes."
   "Redo the last decision that was taken back; return the message."
   (pop-to-buffer-same-window "*gemini*")
   (condition-case problem
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-answering #'always
         (call-interactively (key-binding [remap undo-redo])))
     (user-error (concat "Error: " (error-message-string problem)))))
 

@@ -114,6 +114,10 @@ text."
                          (eq answer 'yes)))
                ((symbol-function 'y-or-n-p)
                 (if answer y-or-n (symbol-function 'y-or-n-p)))
+               ((symbol-function 'gemini-companion-choice-key)
+                (if answer
+                    (lambda (prompt _) (if (funcall y-or-n prompt) ?y ?n))
+                  (symbol-function 'gemini-companion-choice-key)))
                ((symbol-function 'read-string)
                 (if (stringp answer)
                     (lambda (&rest _) answer)
