@@ -265,6 +265,48 @@ buffer visits are only written."
              groups)
      :ask (and row several))))
 
+(defun gemini-companion-undo-turns (turns records edits)
+  "Undo what is left of TURNS, if the user agrees; return what was done, a text.
+RECORDS are those of the files that TURNS have written, and EDITS are edits of
+TURNS without a record, the last one first.  What the user has kept is left out,
+and named."
+  (let* ((by (lambda (edit) (memq (gemini-companion-edit-turn edit) turns)))
+         (items (append (seq-mapcat (lambda (record)
+                                      (gemini-companion-undo--plan-turns record by))
+                                    records)
+                        (gemini-companion-undo--plan-edits edits nil)))
+         (count (length turns)))
+    (gemini-companion-decision-do
+     'undo 'change items :ask t
+     :requests (gemini-companion-decide-requests
+                'undo items 'change
+                (format (ngettext " of %d turn" " of %d turns" count) count)))))
+
+(defun gemini-companion-undo--plan-turns (record by)
+  "Return items of a plan to undo in RECORD what edits that satisfy BY have left.
+Those that are kept are an item without a step."
+  (let* ((look (gemini-companion-changes-look record))
+         (decided (and look (gemini-companion-changes-seen-decided look)))
+         (share-p (lambda (change) (gemini-companion-changes-share change by)))
+         (left (seq-filter share-p (gemini-companion-changes-file-known record)))
+         (kept (seq-count (lambda (change)
+                            (and (eq 'kept (gemini-companion-record-decided-state change))
+                                 (funcall share-p change)))
+                          decided))
+         (name (gemini-companion-edit-name (gemini-companion-changes-file-edit record))))
+    (append
+     (when (or left
+               (and (null decided)
+                    (gemini-companion-changes-file-new record)
+                    (equal "" (gemini-companion-changes-text record))))
+       (list (gemini-companion-undo--plan record left 'change by 'ask 'several)))
+     (when (< 0 kept)
+       (list (gemini-companion-decide-item
+              :name name
+              :reason (format (ngettext "%s has %d change that you have kept"
+                                        "%s has %d changes that you have kept" kept)
+                              name kept)))))))
+
 (defun gemini-companion-undo--deletion (&rest slots)
   "Return the step that deletes a file, with SLOTS, a plist."
   (apply #'gemini-companion-step-make

@@ -35,6 +35,9 @@
       :enable overview-written :words ((change . "keep file")))
      ("U" gemini-companion-overview-undo-file "Undo this file (C-u: turn)" (overview)
       :enable overview-written :words ((change . "undo file")))
+     ("B" gemini-companion-overview-undo-since
+      "Back to before this turn (C-u: kept ones as well)" (overview)
+      :enable overview-written)
      ("c" gemini-companion-comment "Comment" (overview)
       :enable overview-comment
       :words ((proposal . "comment") (comments . "comment") (cli . "comment")

@@ -276,7 +276,7 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
          (files (gemini-companion-overview-row--files session turn ended))
          (done (seq-remove (lambda (row)
                              (or (gemini-companion-overview-row-open-p row)
-                                 (gemini-companion-overview-row--unmarked-p row)
+                                 (gemini-companion-overview-row-without-marks-p row)
                                  (member (gemini-companion-overview-row-key row) plain)
                                  (gemini-companion-comments-of-file
                                   (gemini-companion-overview-row-file row))))
@@ -292,7 +292,7 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
                               session turn done)))
              files))))
 
-(defun gemini-companion-overview-row--unmarked-p (row)
+(defun gemini-companion-overview-row-without-marks-p (row)
   "Return non-nil if ROW has no marks although nobody has reviewed its edit.
 A file that was deleted, or is not in UTF-8, has no record."
   (let ((edit (gemini-companion-overview-row-edit row)))

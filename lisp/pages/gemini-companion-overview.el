@@ -700,6 +700,51 @@ New files are deleted, after asking."
            (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)))
           (t (gemini-companion-overview--undo-row row)))))
 
+(defun gemini-companion-overview-undo-since (&optional kept)
+  "Undo the turn at point and all later turns of its CLI, after a question.
+Your lines stay, and so do the changes that you have kept or committed, which
+are named.  With KEPT, a prefix argument, undo these as well: the edits of the
+turns as a whole, see `gemini-companion-overview-undo'."
+  (interactive "P" gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (gemini-companion-page-refresh)
+  (let* ((row (or (gemini-companion-overview-page-ancestor
+                   (gemini-companion-overview-page-row-or-error) 'turn)
+                  (user-error "No turn here; n goes to the next row")))
+         (index (gemini-companion-overview-page-target-number))
+         (rows (gemini-companion-overview--since row))
+         (turns (mapcar #'gemini-companion-overview-row-turn rows))
+         (files (seq-mapcat #'gemini-companion-overview-row-files rows)))
+    (if kept
+        (gemini-companion-overview--undo-whole
+         (seq-mapcat #'gemini-companion-overview-row-edits rows)
+         (format (ngettext "%d turn" "%d turns" (length turns)) (length turns)))
+      (unless (seq-some (lambda (row)
+                          (or (gemini-companion-overview-row-left row)
+                              (gemini-companion-overview-row-empty-p row)
+                              (gemini-companion-overview-row-without-marks-p row)))
+                        files)
+        (user-error "No changes left here; %s undoes kept ones"
+                    (substitute-command-keys
+                     "\\[universal-argument] \\[gemini-companion-overview-undo-since]")))
+      (gemini-companion-overview-page-after
+       index row
+       (gemini-companion-undo-turns
+        turns
+        (seq-uniq (delq nil (mapcar #'gemini-companion-overview-row-record files)) #'eq)
+        (mapcar #'gemini-companion-overview-row-edit
+                (seq-filter #'gemini-companion-overview-row-without-marks-p files)))))))
+
+(defun gemini-companion-overview--since (row)
+  "Return the rows of the turn of ROW and of the later turns of its CLI."
+  (let ((began (gemini-companion-turn-began (gemini-companion-overview-row-turn row))))
+    (seq-filter (lambda (other)
+                  (and (eq 'turn (gemini-companion-overview-row-kind other))
+                       (<= began (gemini-companion-turn-began
+                                  (gemini-companion-overview-row-turn other)))))
+                (gemini-companion-overview-row-rows
+                 (gemini-companion-overview-page-parent row)))))
+
 (defun gemini-companion-overview--group (row)
   "Return the request that answered the edit of ROW, a file, with others, or nil."
   (and (eq 'file (gemini-companion-overview-row-kind row))
@@ -732,17 +777,25 @@ For ARGUMENTS, see `gemini-companion-undo-edits'."
 
 (defun gemini-companion-overview--undo-edits (row)
   "Undo all edits of ROW, a file or a turn, as a whole, if the user agrees."
-  (let* ((here (or (gemini-companion-overview-row-edits row)
-                   (seq-mapcat #'gemini-companion-overview-row-edits
-                               (gemini-companion-overview-row-rows row))))
-         (written (seq-remove #'gemini-companion-undo-unwritten here))
+  (gemini-companion-overview--undo-whole
+   (or (gemini-companion-overview-row-edits row)
+       (seq-mapcat #'gemini-companion-overview-row-edits
+                   (gemini-companion-overview-row-rows row)))))
+
+(defun gemini-companion-overview--undo-whole (all &optional what)
+  "Undo those of ALL edits that were written, as a whole, if the user agrees.
+WHAT is nil, or names what they are of, such as \"2 turns\"."
+  (let* ((written (seq-remove #'gemini-companion-undo-unwritten all))
          ;; The last one first.
          (edits (seq-filter (lambda (edit) (memq edit written))
-                            (reverse (gemini-companion-edits)))))
+                            (reverse (gemini-companion-edits))))
+         (count (length edits)))
     (unless edits
       (user-error "No edit here to undo"))
     (gemini-companion-overview--undo-all
-     edits :ask t :visit (null (cdr edits))
+     edits :ask t :visit (= 1 count)
+     :what (and what (format (ngettext "%d edit of %s" "%d edits of %s" count)
+                             count what))
      :whole (seq-some #'gemini-companion-edit-group edits))))
 
 (defun gemini-companion-overview--refresh ()

@@ -696,6 +696,90 @@ since when a CLI waits: the name is longer."
     (should-not (gemini-companion-test-left))
     (should-not (file-exists-p "new"))))
 
+;; One item of each kind: a file that is deleted, a line of the user, a file that is left
+;; out.  A walk, the overview, edits as a whole, several turns, and what takes that back.
+(ert-deftest gemini-companion-overview-and-walk-ask-one-question-for-each-command ()
+  (dolist (keys '("u" "U" "C-u U" "C-u u" "B" "C-u B" "k" "C-u K" "walk C-u U" "walk C-u K"))
+    (ert-info (keys)
+      (gemini-companion-overview-test-with
+          `(("a" ,gemini-companion-test-lines) ("b" "1\n2\n") ("c" "1\n"))
+        (gemini-companion-state-report session 'prompt "Do it")
+        (gemini-companion-test-writes "a" "one\ntwo\n3\n4\n5\n6\n7\n8\nnine\n" session)
+        (gemini-companion-test-writes "b" "one\n2\n" session)
+        (gemini-companion-test-writes "c" "one\n" session)
+        (gemini-companion-test-writes "new" "x\n" session)
+        (gemini-companion-test-write "a" "one\nmine\n3\n4\n5\n6\n7\n8\nnine\n")
+        (gemini-companion-test-open "b" "two\n" 7 session)
+        (let* ((asked 0)
+               (answer (lambda (_) (cl-incf asked) t))
+               (files '("a" "b" "c" "new"))
+               (texts (lambda () (mapcar (lambda (file)
+                                           (and (file-exists-p file)
+                                                (gemini-companion-test-file-text file)))
+                                         files)))
+               (before (funcall texts))
+               (ask (lambda (keys)
+                      (setq asked 0)
+                      (gemini-companion-test-answering answer
+                        (pcase keys
+                          ("walk C-u U" (gemini-companion-undo-changes t))
+                          ("walk C-u K" (gemini-companion-keep-changes t))
+                          ("C-/" (gemini-companion-decision-undo))
+                          ("C-M-_" (gemini-companion-decision-redo))
+                          (_ (with-current-buffer "*gemini*"
+                               (execute-kbd-macro (kbd keys))))))
+                      asked)))
+          (if (not (string-prefix-p "walk" keys))
+              (progn
+                (gemini-companion-turn-page)
+                (gemini-companion-overview-test-go-to
+                 (if (equal keys "U") "auto .* a  " "Do it")))
+            (find-file "c")
+            (goto-char (point-min)))
+          ;; A walk keeps without a question.
+          (should (= (if (equal keys "walk C-u K") 0 1) (funcall ask keys)))
+          (should (eq (null (string-search "k" (downcase (substring keys -1))))
+                      (not (equal before (funcall texts)))))
+          (should (<= (funcall ask "C-/") 1))
+          (should (equal before (funcall texts)))
+          (should (<= (funcall ask "C-M-_") 1)))
+        (gemini-companion-walk-end)))))
+
+(ert-deftest gemini-companion-overview-goes-back-to-before-a-turn ()
+  (dolist (kept '(nil t))
+    (gemini-companion-overview-test-with
+        `(("a" ,gemini-companion-test-lines) ("b" "1\n"))
+      (gemini-companion-overview-test-turns session
+        ("First" ("b" "one\n"))
+        ("Second" ("a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n") ("new" "x\n"))
+        ("Third" ("a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n") ("b" "one\nmore\n")))
+      (gemini-companion-test-write "a" "one\n2\n3\n4\nmine\n5\n6\n7\n8\nnine\n")
+      (gemini-companion-turn-page)
+      ;; The last line of a is kept.
+      (gemini-companion-overview-test-go-to "\\+nine")
+      (gemini-companion-overview-test-keys "k")
+      (gemini-companion-overview-test-go-to "Second")
+      (let ((texts (lambda () (mapcar (lambda (file)
+                                        (and (file-exists-p file)
+                                             (gemini-companion-test-file-text file)))
+                                      '("a" "b" "new"))))
+            (asked nil))
+        (let ((before (funcall texts)))
+          (gemini-companion-test-answering (lambda (question) (push question asked))
+            (execute-kbd-macro (kbd (if kept "C-u B" "B"))))
+          (should (equal (if kept
+                             '("Deletes new: undo 4 edits of 2 turns?")
+                           '("Deletes new, leaves out a: undo 3 changes in 3 files of 2 \
+turns?"))
+                         asked))
+          (should (equal (list (if kept
+                                   "1\n2\n3\n4\nmine\n5\n6\n7\n8\n9\n"
+                                 "1\n2\n3\n4\nmine\n5\n6\n7\n8\nnine\n")
+                               "one\n" nil)
+                         (funcall texts)))
+          (gemini-companion-overview-test-keys "C-/")
+          (should (equal before (funcall texts))))))))
+
 (ert-deftest gemini-companion-overview-changes-nothing-that-was-not-seen ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
