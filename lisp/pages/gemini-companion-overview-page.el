@@ -563,14 +563,18 @@ its row, unless the window is not selected and too small for both."
                            (null (gethash (gemini-companion-overview-row-key row)
                                           known))))
                     (gemini-companion-overview-page-drawn-rows)))
-              ;; The first one comes with the heading of its section.
-              (shown (if (eq new (gemini-companion-overview-page-waiting-row))
-                         (gemini-companion-overview-page-parent new)
-                       new))
-              (position (car (gemini-companion-page-section
-                              (list 'row (gemini-companion-overview-row-key shown))))))
+              (position (gemini-companion-overview-page-begin-of new)))
     (dolist (window (get-buffer-window-list nil nil t))
       (gemini-companion-overview-page--scroll-to position window))))
+
+(defun gemini-companion-overview-page-begin-of (row)
+  "Return the position of ROW, with the heading of what waits if it is the first.
+Return nil if ROW is not displayed."
+  (let ((shown (if (eq row (gemini-companion-overview-page-waiting-row))
+                   (gemini-companion-overview-page-parent row)
+                 row)))
+    (car (gemini-companion-page-section
+          (list 'row (gemini-companion-overview-row-key shown))))))
 
 (defun gemini-companion-overview-page--scroll-to (position window)
   "Scroll WINDOW so that the line at POSITION is visible, and point as well.

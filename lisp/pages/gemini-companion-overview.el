@@ -206,9 +206,14 @@ This is a member of `pre-redisplay-functions'."
 (defun gemini-companion-overview--next-error (count reset)
   "Go to the change that is COUNT changes further, and visit its line.
 If RESET is non-nil, begin at the first one."
-  (when reset
-    (goto-char (point-min)))
+  (if reset
+      (goto-char (point-min))
+    ;; In a window that is not selected, point is that of the window.
+    (when-let* ((window (get-buffer-window nil t)))
+      (goto-char (window-point window))))
   (gemini-companion-overview-page-move-by-changes count)
+  (dolist (window (get-buffer-window-list nil nil t))
+    (set-window-point window (point)))
   (gemini-companion-overview--visit-file
    (gemini-companion-overview-page-row-or-error)
    (if (null (buffer-file-name (window-buffer)))
@@ -285,17 +290,36 @@ one edit, `several'."
 
 (defun gemini-companion-overview--header ()
   "Return the header line: where point is, what is not sent, and the keys there."
-  (let ((row (gemini-companion-overview-page-row)))
-    (string-replace
-     "%" "%%"
-     (string-join
-      (append (list " " (gemini-companion-overview--where row) " "
-                    (gemini-companion-header-key 'gemini-companion-overview-menu
-                                                 "keys" 'overview))
-              (when row
-                (append (gemini-companion-overview--send-keys row)
-                        (gemini-companion-header-keys-of
-                         (gemini-companion-overview--what)))))))))
+  (let* ((row (gemini-companion-overview-page-row))
+         (keys (gemini-companion-header-key 'gemini-companion-overview-menu
+                                            "keys" 'overview))
+         (above (gemini-companion-overview--above)))
+    (gemini-companion-label-header
+     (append (list above
+                   ;; How to find all keys is always displayed.
+                   (gemini-companion-label-fit
+                    (list (gemini-companion-overview--where row))
+                    (max 1 (- (window-width) 2 (string-width (concat above keys)))))
+                   " " keys)
+             (when row
+               (append (gemini-companion-overview--send-keys row)
+                       (gemini-companion-header-keys-of
+                        (gemini-companion-overview--what))))))))
+
+(defun gemini-companion-overview--above ()
+  "Return a text about what waits above the selected window, or nil."
+  (let* ((first (and (< (point-min) (window-start))
+                     (gemini-companion-overview-page-waiting-row)))
+         (position (and first
+                        (car (gemini-companion-page-section
+                              (list 'row (gemini-companion-overview-row-key first)))))))
+    (when (and position (< position (window-start)))
+      (format "%s %s  "
+              (propertize (format "%d to answer above:"
+                                  (length (gemini-companion-overview-row-rows
+                                           (gemini-companion-overview-page-parent first))))
+                          'face 'bold)
+              (substitute-command-keys "\\[gemini-companion-list]")))))
 
 (defun gemini-companion-overview--send-keys (row)
   "Return the keys for the comments for the CLI of ROW, with their number, texts.
@@ -1387,7 +1411,8 @@ If there is no window for it, do nothing."
         (with-selected-window window
           (gemini-companion-page-refresh)
           (gemini-companion-overview--unfold-at request)
-          (set-window-start nil (line-beginning-position)))))))
+          (set-window-start nil (gemini-companion-overview-page-begin-of
+                                 (gemini-companion-overview-page-row))))))))
 
 (defvar gemini-companion-overview--unannounce #'ignore
   "Function that removes the message that nothing waits.")

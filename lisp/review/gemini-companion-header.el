@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; Compute the header line of a review: warnings, the file, the number of changed lines
-;; and the keys.  Emacs truncates it.
+;; and the keys that fit.
 
 ;;; Code:
 
@@ -62,7 +62,7 @@ one of the global map.  For CONTEXT, see `gemini-companion-commands'."
 
 (defun gemini-companion-header--text ()
   "Return the header line of the review of the current buffer.
-In a narrow window, its end is cut off, so warnings come first."
+In a narrow window, its end is omitted, so warnings come first."
   (let* ((edit gemini-companion-edit-here)
          (location (gemini-companion-label-location
                     (gemini-companion-edit-file edit)

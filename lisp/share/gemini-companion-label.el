@@ -180,9 +180,22 @@ is a text with a key, such as \"2 comments: s\", and the command of the key, a
 cons.")
 
 (defun gemini-companion-label-header (texts)
-  "Return a header line with TEXTS, a list of strings and nil.
-Emacs truncates it."
-  (string-replace "%" "%%" (concat " " (string-join (delq nil texts)))))
+  "Return a header line with TEXTS, strings and nil, for the selected window.
+Texts that begin with two spaces, such as keys, are omitted from the first one
+on that does not fit; the first other text that does not fit is truncated."
+  (let ((width (window-width))
+        (line " "))
+    (catch 'full
+      (dolist (text (delq nil (copy-sequence texts)))
+        (let ((longer (concat line text)))
+          (unless (<= (string-width longer) width)
+            (unless (string-prefix-p "  " text)
+              (setq line (truncate-string-to-width
+                          longer width nil nil
+                          (gemini-companion-text-sign ?\u2026 "..."))))
+            (throw 'full nil))
+          (setq line longer))))
+    (string-replace "%" "%%" line)))
 
 (provide 'gemini-companion-label)
 ;;; gemini-companion-label.el ends here

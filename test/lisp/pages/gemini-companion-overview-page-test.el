@@ -203,6 +203,38 @@
       (should (gemini-companion-overview-page-test-visible-p "Waiting" window))
       (should (gemini-companion-overview-page-test-visible-p "proposal" window)))))
 
+;; The heading was above the window.
+(ert-deftest gemini-companion-overview-page-appears-with-the-heading-of-what-waits ()
+  (gemini-companion-overview-test-with '(("a" ""))
+    (let ((edit (gemini-companion-test-open
+                 "a" (mapconcat #'number-to-string (number-sequence 1 60) "\n")
+                 1 session)))
+      (switch-to-buffer "*scratch*")
+      (delete-other-windows)
+      (split-window)
+      (gemini-companion-overview-appear edit)
+      (let ((window (get-buffer-window "*gemini*")))
+        (should-not (eq window (selected-window)))
+        (should (gemini-companion-overview-page-test-visible-p "Waiting" window))
+        (should (gemini-companion-overview-page-test-visible-p "proposal" window))))))
+
+;; In a window that is scrolled, and that has no room for point and the new row.
+(ert-deftest gemini-companion-overview-page-counts-what-waits-above-the-window ()
+  (gemini-companion-overview-test-with '(("a" "") ("b" ""))
+    (dotimes (number 2)
+      (gemini-companion-test-open
+       (nth number '("a" "b"))
+       (mapconcat #'number-to-string (number-sequence 1 60) "\n") number session))
+    (gemini-companion-list)
+    (let ((header (lambda ()
+                    (substring-no-properties (gemini-companion-overview--header)))))
+      (set-window-start nil (point-min))
+      (should-not (string-search "to answer" (funcall header)))
+      (forward-line 40)
+      (set-window-start nil (line-beginning-position 0))
+      (should (string-prefix-p " 2 to answer above: M-x gemini-companion-list  a"
+                               (funcall header))))))
+
 ;; A window without room for both keeps the row of point if it is selected.
 (ert-deftest gemini-companion-overview-page-shows-a-request-below-the-window ()
   (pcase-dolist (`(,selected ,shown) '((t nil) (nil t)))

@@ -1174,7 +1174,10 @@ turns?"))
     (gemini-companion-test-writes "a" "one\n2\n3\n" session)
     (gemini-companion-test-open "b" "C\n" 2 session)
     (gemini-companion-list)
-    (cl-flet ((header () (substring-no-properties (gemini-companion-overview--header))))
+    (cl-flet ((header ()
+                (set-window-start nil (point-min))
+                (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 200)))
+                  (substring-no-properties (gemini-companion-overview--header)))))
       (gemini-companion-overview-test-go-to "\\+C")
       (should (equal " b 1 of 1   ? keys  a accept  r reject  c comment  x exclude\
   e edit  RET review"
@@ -1343,7 +1346,12 @@ turns?"))
         (gemini-companion-overview-test-keys key)
         (should (equal there (funcall here)))
         (should (= 2 (length (window-list))))
-        (should (get-buffer-window "*gemini*")))
+        (should (get-buffer-window "*gemini*"))
+        ;; Its window is at the change, too.
+        (should (equal (if (equal there '("b" 1)) "-B" "-9")
+                       (with-selected-window (get-buffer-window "*gemini*")
+                         (substring-no-properties
+                          (gemini-companion-overview-test-here))))))
       ;; Each change is shown beside it.
       (select-window (get-buffer-window "*gemini*"))
       (next-error-follow-minor-mode)

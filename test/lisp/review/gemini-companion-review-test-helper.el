@@ -186,12 +186,13 @@ For ID and SESSION see `gemini-companion-test-open'."
 
 (defun gemini-companion-test-header-text ()
   "Return the header line of a review, of the current buffer or another one.
-One buffer of each view displays it."
-  (eval (seq-some (lambda (buffer)
-                    (pcase (buffer-local-value 'header-line-format buffer)
-                      (`(:eval ,form) form)))
-                  (cons (current-buffer) (buffer-list)))
-        t))
+One buffer of each view displays it.  It is that of a wide window."
+  (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 1000)))
+    (eval (seq-some (lambda (buffer)
+                      (pcase (buffer-local-value 'header-line-format buffer)
+                        (`(:eval ,form) form)))
+                    (cons (current-buffer) (buffer-list)))
+          t)))
 
 (defun gemini-companion-test-header (&optional buffer)
   "Return the header line of BUFFER, a buffer, a name or nil, as a text."

@@ -72,6 +72,25 @@ src/innocent.txt)" error)
                                             (gemini-companion-label-file file))))
           (setq gemini-companion-roots-last nil))))))
 
+;; Emacs cut them off within a word.
+(ert-deftest gemini-companion-label-header-ends-at-a-whole-key ()
+  :tags '(pure)
+  (let ((texts '("unsaved; " nil "100% a" "  C-c C-c accept" "  n next" "  p")))
+    (pcase-dolist
+        (`(,width . ,line)
+         '((40 . " unsaved; 100%% a  C-c C-c accept  n next")
+           (60 . " unsaved; 100%% a  C-c C-c accept  n next  p")
+           ;; The third key would fit, but comes later.
+           (39 . " unsaved; 100%% a  C-c C-c accept")
+           (31 . " unsaved; 100%% a")
+           (16 . " unsaved; 100%% a")
+           ;; Other texts are as long as possible.
+           (13 . " unsaved; ...")))
+      (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width))
+                ((symbol-function 'gemini-companion-text-sign) (lambda (_ sign) sign)))
+        (ert-info ((format "%d" width))
+          (should (equal line (gemini-companion-label-header texts))))))))
+
 (ert-deftest gemini-companion-label-fits-a-line-by-omitting-from-the-right ()
   :tags '(pure)
   (let ((texts '("größe.txt" nil "" "  a accept" "  q" "  ? help")))
