@@ -72,6 +72,9 @@ PARTS may have features, strings, whose files are left out as well."
          (unless (and (commandp (nth 1 row))
                       (progn (autoload-do-load (symbol-function (nth 1 row))) t))
            (error "Dead row %S" row))))
+     ;; As the mode does.
+     (dolist (part (gemini-companion-parts-to-start))
+       (require (gemini-companion-part-feature part)))
      (dolist (part (gemini-companion-parts-loaded))
        (gemini-companion-part-start part))
      (when (fboundp 'gemini-companion-status)
