@@ -19,8 +19,11 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
+(require 'gemini-companion-notify)
+(require 'gemini-companion-overview-draw)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
@@ -31,6 +34,7 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-unmarked)
 (require 'map)
+(require 'subr-x) ; in Emacs 28 for `hash-table-keys'
 
 ;;;; State
 
@@ -284,19 +288,24 @@ edit."
   (let ((many (< gemini-companion-shell--most-texts (length changes)))
         ;; Later ones are of no interest, and these may be forgotten before the end.
         (writes (gemini-companion-shell--writes-between (plist-get facts :saved)))
+        (taken (gemini-companion-shell--taken facts changes))
+        (edits (gemini-companion-edits))
         (unmarked nil)
         (lost nil))
     (gemini-companion-slices-later
      (append changes nil)
      (lambda (change)
        (gemini-companion-log-guarded "Recording what a command wrote"
-         (pcase (gemini-companion-shell--record session facts change many writes)
+         (pcase (gemini-companion-shell--record session facts change many writes
+                                                (alist-get change taken nil nil #'eq))
            ('nil)
            ('lost (push (aref change 0) lost))
            (file (push file unmarked)))))
      (lambda ()
        (gemini-companion-shell--record-unmarked session facts (nreverse unmarked))
        (gemini-companion-shell--announce session facts (length changes) lost)
+       (gemini-companion-shell--warn
+        session facts (seq-difference (gemini-companion-edits) edits #'eq))
        (gemini-companion-slices-later
         (gemini-companion-shell--visited facts changes)
         (lambda (file)
@@ -304,11 +313,12 @@ edit."
             (gemini-companion-revert file)))
         (apply-partially answer nil))))))
 
-(defun gemini-companion-shell--record (session facts change many writes)
+(defun gemini-companion-shell--record (session facts change many writes taken)
   "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
 If MANY is non-nil, its contents were not sent.  WRITES are those of Emacs
-meanwhile.  Return nil if the change is recorded, or is the user's; `lost' if it
-cannot be; or else a `gemini-companion-unmarked-entry'."
+meanwhile, and TAKEN is as in `gemini-companion-shell--taken'.  Return nil if
+the change is recorded, or is the user's; `lost' if it cannot be; or else a
+`gemini-companion-unmarked-entry'."
   (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes ,old ,new] change)
                (file (gemini-companion-names-below (plist-get facts :root) name))
                (true-name (gemini-companion-text-true-name file))
@@ -336,6 +346,8 @@ cannot be; or else a `gemini-companion-unmarked-entry'."
          (pcase-dolist (`(,old . ,new) steps)
            (gemini-companion-attribution-record-bytes
             session file old new (plist-get facts :command)
+            :taken (and taken
+                        (gemini-companion-shell--taken-by old new taken writes true-name))
             ;; Git knows only whether a file can be executed.
             :modes (logand (if (= old-modes #o100755) #o777 #o666) (default-file-modes))
             :made (mapcar (lambda (name)
@@ -355,7 +367,8 @@ FACTS are those of `gemini-companion-shell-wrote'."
     (when (or files left-out others made)
       (gemini-companion-unmarked-record
        (gemini-companion-unmarked-make root files snapshots environ left-out others
-                                       made session command)))))
+                                       made session command
+                                       (plist-get facts :taken_count))))))
 
 (defun gemini-companion-shell--others (facts)
   "Return the files in FACTS of which it is not known what they had before.
@@ -368,6 +381,84 @@ The value is as in `gemini-companion-unmarked-others'."
            for number = (plist-get facts count)
            unless (memq number '(nil 0))
            collect (cons kind (cons number (plist-get facts names)))))
+
+;;;; Lines of the user
+
+(defun gemini-companion-shell--taken (facts changes)
+  "Return what CHANGES took of the user by FACTS, an alist from some of them.
+Each value is as `gemini-companion-edit-taken'; the lines of CLIs are among
+them."
+  (mapcar (pcase-lambda (`(,index ,tracked ,file))
+            (let ((bytes (gemini-companion-shell--content file)))
+              (cons (aref changes index)
+                    (cons tracked (gemini-companion-shell--lines
+                                   (if (stringp bytes) bytes ""))))))
+          (plist-get facts :taken)))
+
+(defun gemini-companion-shell--lines (bytes &optional without)
+  "Return a table of the lines of BYTES, or of a text, without their ends.
+Leave out those that WITHOUT has, a table."
+  (let ((table (make-hash-table :test 'equal)))
+    (seq-doseq (line (gemini-companion-lines-split (decode-coding-string bytes 'utf-8)))
+      (let ((line (string-remove-suffix "\n" line)))
+        (unless (and without (gethash line without))
+          (puthash line t table))))
+    table))
+
+(defun gemini-companion-shell--taken-by (old new taken writes file)
+  "Return those of TAKEN that OLD has and NEW has not, both bytes, or nil.
+Lines that the user has saved meanwhile by WRITES count as well, but not those
+that an edit of a CLI has written to FILE, a true name."
+  (let* ((tables (cons (cdr taken)
+                       (mapcar #'gemini-companion-shell--saved-by writes)))
+         (now (gemini-companion-shell--lines (or new "")))
+         (of-clis (mapcar #'gemini-companion-shell--written-by
+                          (gemini-companion-edits-of-file file)))
+         (in-p (lambda (line tables)
+                 (seq-some (apply-partially #'gethash line) tables)))
+         (lines (gemini-companion-shell--lines (or old ""))))
+    (dolist (line (hash-table-keys lines))
+      (when (or (string-blank-p line)
+                (gethash line now)
+                (funcall in-p line of-clis)
+                (not (funcall in-p line tables)))
+        (remhash line lines)))
+    (unless (hash-table-empty-p lines)
+      (cons (car taken) lines))))
+
+(defun gemini-companion-shell--saved-by (write)
+  "Return a table of the lines that the user has added by WRITE."
+  (pcase-let (((cl-struct gemini-companion-shell--write before after reported) write))
+    (if (or reported (not (stringp after)) (eq 'unknown before))
+        (make-hash-table)
+      (gemini-companion-shell--lines after
+                                     (gemini-companion-shell--lines (or before ""))))))
+
+(defun gemini-companion-shell--written-by (edit)
+  "Return a table of the lines that the CLI of EDIT has written."
+  (let ((after (gemini-companion-edit-after edit)))
+    (if (and after (gemini-companion-edit-known-p edit))
+        (gemini-companion-shell--lines
+         after (gemini-companion-shell--lines
+                (or (gemini-companion-edit-texts-before edit) "")))
+      (make-hash-table))))
+
+(defun gemini-companion-shell--warn (session facts edits)
+  "Tell the user if SESSION took lines in no commit, by FACTS and new EDITS."
+  (let* ((taken (delq nil (mapcar #'gemini-companion-edit-taken edits)))
+         (files (or (plist-get facts :taken_count) 0)))
+    (when (or taken (< 0 files))
+      (gemini-companion-notify-warn
+       session
+       (format "%s (%s) %s: %s"
+               (gemini-companion-session-title session)
+               (gemini-companion-edit-command-text (plist-get facts :command))
+               (if taken
+                   (gemini-companion-overview-draw-taken
+                    (apply #'+ (mapcar #'hash-table-count (mapcar #'cdr taken)))
+                    (seq-every-p #'car taken))
+                 (gemini-companion-unmarked-uncommitted-text files))
+               (substitute-command-keys "\\[gemini-companion-turn-page]"))))))
 
 (defun gemini-companion-shell--visited (facts changes)
   "Return the files of CHANGES that buffers visit, below the root of FACTS."

@@ -43,7 +43,7 @@
                          (content (gemini-companion-content-make :bytes 'unknown)))
                (:constructor gemini-companion-unmarked-make
                              (file files &optional snapshots environ left-out
-                                   others made session command
+                                   others made session command uncommitted
                                    &aux (true-name
                                          (gemini-companion-text-true-name file))))
                (:copier nil))
@@ -57,9 +57,10 @@ are: an alist of `moved' ones, new names whose contents may be older than the
 call, `unknown' ones, at which no snapshot has looked before, `gone' ones, and
 `repositories', directories that have become one.
 Each value is a list of their number and the first names.  MADE are names of
-directories that are new.  TAKEN-BACK are those of FILES that the user has
-undone, and BUSY is non-nil while that is going on."
-  files snapshots environ left-out others made
+directories that are new.  UNCOMMITTED is how many of FILES had text that was in
+no commit.  TAKEN-BACK are those of FILES that the user has undone, and BUSY is
+non-nil while that is going on."
+  files snapshots environ left-out others made uncommitted
   (taken-back nil)
   (busy nil))
 
@@ -114,8 +115,15 @@ has, such as #o100644, or 0 without a file."
       (setf (alist-get 'large counts) (length left-out)))
     (pcase-dolist (`(,kind ,count) (gemini-companion-unmarked-others unmarked))
       (setf (alist-get kind counts) count))
+    (when-let* ((count (gemini-companion-unmarked-uncommitted unmarked))
+                ((< 0 count))
+                ((length< (gemini-companion-unmarked-taken-back unmarked)
+                          (length (gemini-companion-unmarked-files unmarked)))))
+      (setf (alist-get 'uncommitted counts) count))
     (mapconcat (pcase-lambda (`(,kind . ,count))
                  (format (pcase kind
+                           ('uncommitted (gemini-companion-unmarked-uncommitted-text
+                                          count))
                            ('mode (ngettext "mode of %d file" "modes of %d files" count))
                            ('link (ngettext "%d link" "%d links" count))
                            ('large (ngettext "%d large file" "%d large files" count))
@@ -130,6 +138,14 @@ has, such as #o100644, or 0 without a file."
                            (_ (ngettext "%d file" "%d files" count)))
                          count))
                (nreverse counts) ", ")))
+
+(defun gemini-companion-unmarked-uncommitted-text (count)
+  "Return that a command takes text of COUNT files in no commit, a phrase."
+  (propertize (format (ngettext "takes text of %d file that was never committed"
+                                "takes text of %d files that was never committed"
+                                count)
+                      count)
+              'face 'warning))
 
 (defun gemini-companion-unmarked--kind (file)
   "Return the kind of FILE: `mode', `link' or `content'."

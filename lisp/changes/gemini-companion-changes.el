@@ -1033,6 +1033,17 @@ Two values are compared by `equal': the user has seen the change if they are."
         (gemini-companion-hunk-lines change)
         (gemini-companion-record-change-now change)))
 
+(defun gemini-companion-changes-taken (change)
+  "Return those removed lines of CHANGE that are in no commit, and the user's.
+For these, see `gemini-companion-edit'."
+  (when-let* ((tables (delq nil (mapcar (lambda (edit)
+                                          (cdr (gemini-companion-edit-taken edit)))
+                                        (gemini-companion-record-change-edits change)))))
+    (seq-filter (lambda (line)
+                  (let ((line (string-remove-suffix "\n" line)))
+                    (seq-some (apply-partially #'gethash line) tables)))
+                (gemini-companion-hunk-lines change))))
+
 (defun gemini-companion-changes-current-p (record change)
   "Return non-nil if RECORD had CHANGE, left or decided, at the last update.
 It had the same lines, before and now, at the same position."

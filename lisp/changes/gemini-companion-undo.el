@@ -307,6 +307,18 @@ Those that are kept are an item without a step."
                                         "%s has %d changes that you have kept" kept)
                               name kept)))))))
 
+(defun gemini-companion-undo-taken (groups edits)
+  "Undo what has removed lines of the user, as one decision; return what was done.
+GROUPS are of changes, as in `gemini-companion-undo-decide', and EDITS are those
+of files without a record."
+  (let ((said nil))
+    (gemini-companion-decision-with "undo of what took your lines"
+      (when groups
+        (push (gemini-companion-undo-decide 'undo groups) said))
+      (when edits
+        (push (gemini-companion-undo-edits edits) said)))
+    (string-join (nreverse said) "; ")))
+
 (defun gemini-companion-undo--deletion (&rest slots)
   "Return the step that deletes a file, with SLOTS, a plist."
   (apply #'gemini-companion-step-make

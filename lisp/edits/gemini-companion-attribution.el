@@ -385,15 +385,15 @@ For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
 
 ;; A snapshot has bytes, which no CLI has read.
 (cl-defun gemini-companion-attribution-record-bytes
-    (session file before after command &key modes made)
+    (session file before after command &key modes made taken)
   "Record that COMMAND of SESSION has made AFTER of BEFORE in FILE.
 BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
-deleted, which had MODES.  MADE are the names of new directories.  Do nothing if
-an edit has reported that write."
+deleted, which had MODES.  MADE are the names of new directories, and TAKEN is
+as in `gemini-companion-edit'.  Do nothing if an edit has reported that write."
   (unless (gemini-companion-attribution--reported-p file before after)
     (let* ((edit (gemini-companion-edit-make
                   :id (gensym) :session session :file file :command command
-                  :decision 'unreviewed :file-state 'written
+                  :decision 'unreviewed :file-state 'written :taken taken
                   :deleted-modes (and (null after) modes)))
            (content (gemini-companion-edit-texts-content edit (or before 'none)))
            (text (gemini-companion-content-text

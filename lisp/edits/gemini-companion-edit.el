@@ -119,7 +119,10 @@ nil for an edit of the CLI.")
   (deleted-modes nil :documentation "The modes of its file if it has deleted the
 file, or nil.")
   (undone nil :documentation "Non-nil if the user has undone it, and its file has
-no record."))
+no record.")
+  (taken nil :documentation "Nil, or a cons (TRACKED . TABLE).  TABLE has the
+lines, without ends, that it has removed, are in no commit, and no CLI has
+written.  If TRACKED is nil, no commit has the file: they may be of a program."))
 
 (defun gemini-companion-edit-directories-to-make (file)
   "Return the directories above FILE that are missing, innermost first.

@@ -30,7 +30,7 @@
      ("u" gemini-companion-overview-undo "Undo (C-u: the whole edit)" (overview)
       :enable overview-written
       :words ((cli . "undo") (turn . "undo") (file . "undo") (several . "undo")
-              (change . "undo") (kept . "undo")))
+              (taken . "give back") (change . "undo") (kept . "undo")))
      ("K" gemini-companion-overview-keep-file "Keep this file (C-u: turn)" (overview)
       :enable overview-written :words ((change . "keep file")))
      ("U" gemini-companion-overview-undo-file "Undo this file (C-u: turn)" (overview)
@@ -64,7 +64,8 @@
      ("RET" gemini-companion-overview-visit "Review or visit" (overview)
       :words ((note . "do it") (waiting . "first") (proposal . "review")
               (request . "show") (cli . "terminal") (turn . "first")
-              (comments . "visit") (file . "visit") (change . "visit")
+              (comments . "visit") (file . "visit") (taken . "visit")
+              (change . "visit")
               (kept . "visit") (undone . "visit")))
      ("C-o" gemini-companion-overview-display "Show, and stay here" (overview))
      ("n" gemini-companion-overview-next "Next" (overview) :stay t

@@ -226,6 +226,14 @@ It is nil for a turn that was short, or while something waits."
   (when (and text (not (gemini-companion-notify--seen-p session)))
     (gemini-companion-notify--send session text)))
 
+(defun gemini-companion-notify-warn (session text)
+  "Tell the user TEXT about SESSION in the echo area.
+If they see nothing of SESSION, send a notification."
+  (if (or (null gemini-companion-notify)
+          (gemini-companion-notify--seen-p session))
+      (gemini-companion-idle-announce text)
+    (gemini-companion-notify--send session text)))
+
 (defun gemini-companion-notify--send (session text)
   "Show TEXT, a notice about SESSION; see `gemini-companion-notify'.
 Record the function that withdraws the notice, if there is one."

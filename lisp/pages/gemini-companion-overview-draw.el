@@ -258,7 +258,7 @@ Return nil if the lines are not marked."
                                        ('proposal
                                         (* 2 (- (gemini-companion-overview-row-level row)
                                                 2)))
-                                       ((or 'file 'reviewed)
+                                       ((or 'file 'reviewed 'taken)
                                         (if (= 4 (gemini-companion-overview-row-level row))
                                             6
                                           4))
@@ -276,6 +276,7 @@ Return nil if the lines are not marked."
       ('cli (gemini-companion-overview-draw--cli row before width))
       ('turn (gemini-companion-overview-draw--turn row before width))
       ('reviewed (gemini-companion-overview-draw--reviewed row before width))
+      ('taken (gemini-companion-overview-draw--taken row before width))
       ('comments (gemini-companion-overview-draw--comments row before width))
       (_ (gemini-companion-overview-draw--file row before width)))))
 
@@ -585,6 +586,46 @@ omitted."
                                    (if (string-match-p "," word) "partly undone" word))
                                  words)
                    ", "))))))
+
+(defun gemini-companion-overview-draw--taken (row before width)
+  "Return the line of ROW, lines taken from the user, with BEFORE, for WIDTH."
+  (let* ((files (gemini-companion-overview-row-taken row))
+         (edits (seq-filter #'gemini-companion-edit-taken
+                            (gemini-companion-overview-row-edits row)))
+         (commands (seq-uniq (delq nil (mapcar #'gemini-companion-edit-command edits)))))
+    (gemini-companion-overview-draw--line
+     width before
+     (propertize (gemini-companion-overview-draw-taken
+                  (cl-loop for file in files
+                           sum (length (gemini-companion-overview-row-lines-taken file)))
+                  (seq-every-p #'car (mapcar #'gemini-companion-edit-taken edits)))
+                 'face 'gemini-companion-file-remark)
+     :flexible
+     (gemini-companion-overview-draw--joined
+      (list (mapconcat (lambda (file)
+                         (car (gemini-companion-overview-draw--name-of-file file)))
+                       files ", ")
+            (gemini-companion-overview-draw--shadow
+             (concat "by " (mapconcat #'gemini-companion-edit-command-text commands
+                                      ", ")))
+            (and (seq-some #'gemini-companion-overview-draw-stash-p commands)
+                 (gemini-companion-overview-draw--shadow
+                  "`git stash pop' gives them back as well")))))))
+
+(defun gemini-companion-overview-draw-taken (count yours)
+  "Return that a command takes COUNT lines of the user in no commit, a phrase.
+If YOURS is nil, they may be of another program."
+  (format (if yours
+              (ngettext "takes %d line of yours that was never committed"
+                        "takes %d lines of yours that were never committed" count)
+            (ngettext "takes %d line, maybe yours, that was never committed"
+                      "takes %d lines, maybe yours, that were never committed" count))
+          count))
+
+(defun gemini-companion-overview-draw-stash-p (command)
+  "Return non-nil if COMMAND seems to stash changes."
+  (string-match-p
+   "\\bgit\\b[^;&|\n]*\\bstash\\b[[:blank:]]*\\($\\|[;&|\n-]\\|push\\b\\|save\\b\\)" command))
 
 (defun gemini-companion-overview-draw--comments (row before width)
   "Return the line of ROW, comments only, with BEFORE, for WIDTH columns."

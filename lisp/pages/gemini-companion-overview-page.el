@@ -605,7 +605,7 @@ in another one."
 (defun gemini-companion-overview-page--needs-p (row)
   "Return non-nil if something at or below ROW waits for the user, or is left."
   (or (memq (gemini-companion-overview-row-kind row)
-            '(note waiting proposal request comments))
+            '(note waiting proposal request comments taken))
       (gemini-companion-overview-row-asks-p row)
       (< 0 (gemini-companion-overview-row-count-left row))))
 

@@ -14,6 +14,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'subr-x) ; in Emacs 28 for `hash-table-keys'
 (require 'gemini-companion-changes)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-context)
@@ -42,6 +43,7 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
   `request'   another REQUEST; if it has EDITS, they are the rows below it
   `cli'       a SESSION
   `turn'      a TURN of it
+  `taken'     lines of the user that TURN has removed in the files TAKEN
   `reviewed'  files of TURN with nothing left
   `file'      what the EDITS of TURN have done to one file; EDIT is the last one
   `comments'  comments on a file without changes
@@ -49,10 +51,10 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
 ROWS are the rows below it.  PATH is the name of the file and FILE its true
 name.  RECORD is that of the file, or nil if there is none, and SEEN is as of
 `gemini-companion-overview-row--look'.  LEFT are its changes that are left and of
-TURN, and DECIDED those of TURN that are kept or undone.  STATUS is for
-`gemini-companion-overview-row-outcome'."
+TURN, and DECIDED those of TURN that are kept or undone.  TAKEN are rows of
+files.  STATUS is for `gemini-companion-overview-row-outcome'."
   key level kind rows session turn edit edits request file path record seen
-  left decided text action (status 'unknown))
+  left decided text action taken (status 'unknown))
 
 (defvar gemini-companion-overview-row-notes-function #'ignore
   "Function that returns notes at the top of the overview.
@@ -286,11 +288,42 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
     (gemini-companion-overview-row
      :key (list 'turn (gemini-companion-turn-began turn)) :level 2 :kind 'turn
      :session session :turn turn :edits edits
-     :rows (if gather
-               (append (seq-difference files done #'eq)
-                       (list (gemini-companion-overview-row--reviewed
-                              session turn done)))
-             files))))
+     :rows (append
+            (gemini-companion-overview-row--taken session turn files)
+            (if gather
+                (append (seq-difference files done #'eq)
+                        (list (gemini-companion-overview-row--reviewed
+                               session turn done)))
+              files)))))
+
+(defun gemini-companion-overview-row-lines-taken (file)
+  "Return the lines of the user that are missing in FILE, a row, by its edits.
+They are in no commit."
+  (cond ((gemini-companion-overview-row-record file)
+         (seq-mapcat #'gemini-companion-changes-taken
+                     (gemini-companion-overview-row-left file)))
+        ((eq 'written (gemini-companion-changes-outcome
+                       (gemini-companion-overview-row-edit file)))
+         (when-let* ((taken (gemini-companion-edit-taken
+                             (gemini-companion-overview-row-edit file))))
+           (hash-table-keys (cdr taken))))))
+
+(defun gemini-companion-overview-row--taken (session turn files)
+  "Return a list of the row of lines that TURN of SESSION took from the user.
+FILES are the rows of its files.  Return nil without such lines."
+  (when-let* ((found (seq-filter
+                      (lambda (file)
+                        (and (seq-some #'gemini-companion-edit-taken
+                                       (gemini-companion-overview-row-edits file))
+                             (gemini-companion-overview-row-lines-taken file)))
+                      files)))
+    (list (gemini-companion-overview-row
+           :key (list 'taken (gemini-companion-turn-began turn)) :level 3
+           :kind 'taken :session session :turn turn :taken found
+           :edits (seq-mapcat #'gemini-companion-overview-row-edits found)
+           :edit (gemini-companion-overview-row-edit (car found))
+           :file (gemini-companion-overview-row-file (car found))
+           :path (gemini-companion-overview-row-path (car found))))))
 
 (defun gemini-companion-overview-row-without-marks-p (row)
   "Return non-nil if ROW has no marks although nobody has reviewed its edit.

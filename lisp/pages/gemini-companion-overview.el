@@ -348,6 +348,7 @@ They are those that have a word for the header line in the table of commands."
     ('nil "Gemini")
     ('note (gemini-companion-overview-row-text row))
     ('waiting "Waiting")
+    ('taken "Your lines")
     ('cli (gemini-companion-session-name (gemini-companion-overview-row-session row)))
     ((or 'turn 'reviewed)
      (let ((session (gemini-companion-overview-row-session row)))
@@ -459,7 +460,7 @@ They are those that have a word for the header line in the table of commands."
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-written)))
   "Return non-nil if point is on what a CLI has written."
-  (memq (gemini-companion-overview-page-kind) '(cli turn reviewed file)))
+  (memq (gemini-companion-overview-page-kind) '(cli turn reviewed file taken)))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-comment)))
   "Return non-nil if point is on a file, a proposal, a turn or a CLI."
@@ -673,6 +674,8 @@ in all files or in none."
      ((and (gemini-companion-overview--group row)
            (gemini-companion-overview-page-on-heading-p))
       (gemini-companion-overview--undo-group (gemini-companion-overview--group row)))
+     ((eq 'taken (gemini-companion-overview-row-kind row))
+      (gemini-companion-overview--undo-taken row))
      (whole (gemini-companion-overview--undo-edits row))
      ((gemini-companion-overview-page-mark) (gemini-companion-overview--undo-change))
      ((or (gemini-companion-overview--unrecorded-p row)
@@ -681,6 +684,39 @@ in all files or in none."
      ((gemini-companion-overview-page-on-heading-p)
       (gemini-companion-overview--undo-row row))
      (t (user-error "No change here; n goes to the next one")))))
+
+(defun gemini-companion-overview--undo-taken (row)
+  "Give the user the lines back that the turn of ROW took."
+  (gemini-companion-page-refresh)
+  (let* ((row (or (gemini-companion-overview-page-row-of-key
+                   (gemini-companion-overview-row-key row))
+                  (user-error "Your lines are back already")))
+         (turn (gemini-companion-overview-page-parent row))
+         (index (gemini-companion-overview-page-target-number))
+         (files (gemini-companion-overview-row-taken row))
+         (count (cl-loop for file in files
+                         sum (length (gemini-companion-overview-row-lines-taken file))))
+         (groups (cl-loop for file in files
+                          for record = (gemini-companion-overview-row-record file)
+                          when record
+                          collect (cons record
+                                        (seq-filter
+                                         #'gemini-companion-changes-taken
+                                         (gemini-companion-overview-row-left file)))))
+         (edits (mapcar #'gemini-companion-overview-row-edit
+                        (seq-remove #'gemini-companion-overview-row-record files)))
+         (said (gemini-companion-undo-taken groups edits)))
+    (gemini-companion-overview-page-after
+     index turn
+     (concat (format (ngettext "%d line of yours is back: "
+                               "%d lines of yours are back: " count)
+                     count)
+             said
+             (and (seq-some (lambda (edit)
+                              (when-let* ((command (gemini-companion-edit-command edit)))
+                                (gemini-companion-overview-draw-stash-p command)))
+                            (gemini-companion-overview-row-edits row))
+                  "; `git stash pop' would conflict now")))))
 
 (defun gemini-companion-overview--unrecorded-p (row)
   "Return non-nil if ROW is a file of which no changes are recorded."
@@ -1339,6 +1375,7 @@ This is a function of `context-menu-functions'."
             ("Undo" . gemini-companion-overview-undo)
             ("Comment" . gemini-companion-comment)))
          ('several '(("Undo" . gemini-companion-overview-undo)))
+         ('taken '(("Give them back" . gemini-companion-overview-undo)))
          ('undone '(("Comment" . gemini-companion-comment)))))))
   menu)
 

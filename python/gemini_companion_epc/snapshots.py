@@ -81,6 +81,10 @@ _BY_GIT = re.compile(
 )
 _BY_HAND = re.compile(r"[^:]*\((continue|edit)\)")
 _MOST_COMMITS = 20_000
+# Of the branches and tags, the last ones are looked at for lines that are taken.
+_MOST_TIPS = 50
+_BLOB = re.compile(rb"([0-9a-f]+) blob \d+")
+_LARGEST_TAKEN = 1024 * 1024
 _AUTHOR = "%at %ae"
 # What git says outside of work trees: of a plain directory, or of a bare repository.
 _NO_WORK_TREE = ("not a git repository", "must be run in a work tree")
@@ -193,6 +197,17 @@ class Change(NamedTuple):
     mode_before: int
     """As in git: 0o100644, 0o100755, 0o120000 for a symbolic link, or 0."""
     mode_after: int
+
+
+class Taken(NamedTuple):
+    """What a change has removed, and no commit has."""
+
+    change: int
+    """The index of the change."""
+    is_tracked: bool
+    """Whether a commit has the file: else it may be of another program."""
+    lines: Sequence[bytes]
+    """In order, without their ends."""
 
 
 class Head(NamedTuple):
@@ -959,7 +974,15 @@ class Store:
         Those of a large file are None; those that the user's git has deleted are
         missing.
         """
-        blobs = {blob for each in changes for blob in (each.before, each.after) if blob}
+        return self._contents(
+            {blob for each in changes for blob in (each.before, each.after) if blob}
+        )
+
+    def _contents(self, blobs: Collection[str]) -> dict[str, bytes | None]:
+        """Return the contents of ``blobs`` by name, None for a large one.
+
+        Those that do not exist are missing.
+        """
         listed = self._git("cat-file", "--batch-check", given=_lines(blobs))
         sizes: dict[str, int] = {}
         for line in listed.decode().splitlines():
@@ -975,6 +998,88 @@ class Store:
             at = begin + sizes[name] + 1
             found[name] = output[begin : at - 1]
         return found
+
+    def taken(
+        self,
+        changes: Sequence[Change],
+        contents: Mapping[str, bytes | None],
+        heads: Collection[Head],
+    ) -> list[Taken]:
+        """Return the lines in no commit that ``changes`` have removed.
+
+        Their texts are ``contents``.  The commits are those that a branch or tag names,
+        and ``heads``.  A line that is elsewhere now is not removed, nor is one of which
+        only white space has changed.
+        """
+        texts: dict[int, tuple[list[bytes], list[bytes]]] = {}
+        there: set[bytes] = set()
+        for index, each in enumerate(changes):
+            before, after = (contents.get(b) for b in (each.before, each.after))
+            there.update(_lines_of(after or b""))
+            size = max(len(before or b""), len(after or b""))
+            is_text = before and b"\0" not in before + (after or b"")
+            if before and is_text and size <= _LARGEST_TAKEN:
+                texts[index] = _lines_of(before), _lines_of(after or b"")
+        if not texts or not self._files:
+            return []
+        names = [changes[index].path for index in texts]
+        committed = self._committed(names, heads)
+        found = []
+        for index, (old, new) in texts.items():
+            blobs, lines = committed[changes[index].path]
+            if changes[index].before in blobs:
+                continue
+            formatted = {b"".join(line.split()) for line in new if line not in lines}
+            taken = [
+                line
+                for line in old
+                if line.strip()
+                and line not in lines
+                and line not in there
+                and b"".join(line.split()) not in formatted
+            ]
+            if taken:
+                found.append(Taken(index, bool(blobs), taken))
+        return found
+
+    def _committed(
+        self, names: Iterable[str], heads: Collection[Head]
+    ) -> dict[str, tuple[set[str], set[bytes]]]:
+        """Return the blobs that the files ``names`` have in commits, and their lines.
+
+        For the commits, see `taken`.
+        """
+        options = "--format=%(objectname)", "--sort=-committerdate"
+        places = "refs/heads", "refs/remotes", "refs/tags"
+        count = f"--count={_MOST_TIPS}"
+        tips = self._user_git("for-each-ref", *options, count, *places).decode().split()
+        commits = list(dict.fromkeys([head.commit for head in heads if head.commit]))
+        found: dict[str, tuple[set[str], set[bytes]]] = {}
+        for name in names:
+            blobs: set[str] = set()
+            if "\n" not in name:
+                asked = [f"{commit}:{name}\n" for commit in {*commits, *tips}]
+                given = os.fsencode("".join(asked))
+                listed = self._user_git("cat-file", "--batch-check", given=given)
+                matches = map(_BLOB.fullmatch, listed.splitlines())
+                blobs = {match[1].decode() for match in matches if match}
+            contents = self._contents(blobs) if blobs else {}
+            texts = map(_lines_of, filter(None, contents.values()))
+            found[name] = blobs, {line for text in texts for line in text}
+        return found
+
+    def count_uncommitted(
+        self, before: Snapshot, head: Head, changes: Iterable[Change]
+    ) -> int:
+        """Return how many files of ``changes`` had a content that ``head`` has not.
+
+        They had it in the snapshot ``before``.  Of files that git converts it is not
+        known: they do not count.
+        """
+        if not head.commit or self._may_convert:
+            return 0
+        others = {each.path for each in self._differences(head.commit, before.tree)}
+        return sum(bool(each.before) and each.path in others for each in changes)
 
     def write_blob(self, name: str, file: str) -> None:
         """Write the content of the blob ``name`` to the new ``file``."""
@@ -1197,6 +1302,10 @@ def _is_no_file(line: bytes) -> bool:
     The former is a commit; of the latter, no tree can be written.
     """
     return line[2:8] == _SUBMODULE or line.partition(b"\t")[0][-1:] != b"0"
+
+
+def _lines_of(content: bytes) -> list[bytes]:
+    return content.replace(b"\r\n", b"\n").split(b"\n")
 
 
 def _size(path: str) -> int:

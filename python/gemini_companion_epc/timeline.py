@@ -18,7 +18,14 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -767,7 +774,9 @@ class Timeline:
         }
         rows: list[list[object]] = []
         if len(changes) <= MOST_NAMES:
-            rows = await _in_thread(self._rows, store, changes)
+            contents = await _in_thread(_contents, store, changes)
+            rows = await _in_thread(self._rows, changes, contents)
+            facts.update(await _in_thread(self._lost, store, interval, contents))
             before = interval.before.snapshot.tree
             facts["made"] = await _in_thread(store.new_directories, before, changes)
         await self._ask("wrote", facts, json.dumps(rows))
@@ -845,7 +854,32 @@ class Timeline:
             facts = {**step.cli, "root": tree.root, "base": base, "commit": commit}
             await self._ask("committed", facts, "")
 
-    def _rows(self, store: Store, changes: Sequence[Change]) -> list[list[object]]:
+    def _lost(
+        self, store: Store, interval: _Interval, contents: Mapping[str, bytes | None]
+    ) -> Facts:
+        """Return the facts about what the calls of ``interval`` took from the user.
+
+        The lines are in private files, which Emacs deletes.
+        """
+        changes, before = interval.difference.changes, interval.before
+        heads = before.head, interval.after.head
+        try:
+            if len(changes) > MOST_FILES:
+                snapshot = before.snapshot
+                count = store.count_uncommitted(snapshot, before.head, changes)
+                return {"taken_count": count}
+            taken = []
+            for index, is_tracked, lines in store.taken(changes, contents, heads):
+                write_private(file := self._new_name(), b"\n".join(lines))
+                taken.append([index, is_tracked, file])
+        except (GitError, OSError) as error:
+            logger.info("lines of the user not counted: %s", error)
+            return {}
+        return {"taken": taken}
+
+    def _rows(
+        self, changes: Sequence[Change], contents: Mapping[str, bytes | None]
+    ) -> list[list[object]]:
         """Return what Emacs gets of ``changes``, with contents in private files.
 
         A content is the name of a file, which Emacs deletes, None without one, or False
@@ -853,10 +887,6 @@ class Timeline:
         are those of a large file.
         """
         is_many = len(changes) > MOST_FILES
-        try:
-            contents = {} if is_many or not changes else store.texts(changes)
-        except GitError:
-            contents = {}
 
         def file_with(blob: str) -> object:
             if not blob or is_many:
@@ -938,6 +968,16 @@ def _written(root: str, name: str) -> int:
         with suppress(OSError):
             return os.lstat(os.path.join(root, name, file)).st_mtime_ns
     return 0
+
+
+def _contents(store: Store, changes: Sequence[Change]) -> Mapping[str, bytes | None]:
+    """Return the contents of ``changes``, as `Store.texts`; none if they are many."""
+    if not 0 < len(changes) <= MOST_FILES:
+        return {}
+    try:
+        return store.texts(changes)
+    except GitError:
+        return {}
 
 
 def _identity(directory: str) -> tuple[int, int] | None:

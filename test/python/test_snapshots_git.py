@@ -419,3 +419,92 @@ def test_store_that_somebody_else_has_made_is_none(tree: Tree) -> None:
     assert not store.exists()
     with pytest.raises(DamagedStore):
         store.listing()
+
+
+# Lines of the user
+
+
+def taken(tree: Tree, step: Callable[[], object]) -> dict[str, tuple[bool, list[str]]]:
+    """Return the lines in no commit that ``step`` has taken, by file."""
+    before, heads = tree.last, [tree.store.head()]
+    step()
+    tree.last = tree.take()
+    heads.append(tree.store.head())
+    changes = tree.store.difference(before, tree.last).changes
+    contents = tree.store.texts(changes)
+    time.sleep(0.01)
+    return {
+        changes[number].path: (is_tracked, [line.decode() for line in lines])
+        for number, is_tracked, lines in tree.store.taken(changes, contents, heads)
+    }
+
+
+TAKING = {
+    "stash": ("stash", "-qu"),
+    "checkout": ("checkout", "-q", "--", "."),
+    "restore": ("restore", "."),
+    "reset": ("reset", "-q", "--hard"),
+    "clean": ("clean", "-qfd"),
+}
+
+
+@pytest.mark.parametrize("way", TAKING)
+def test_lines_that_are_in_no_commit_are_taken(tree: Tree, way: str) -> None:
+    tree.write(a=b"1\n2\n3\n", b=b"b\n")
+    tree.commit()
+    tree.write(a=b"1\nmine\nthree\n", n=b"x\ny\n")
+    tree.begin()
+    found = taken(tree, lambda: tree.git(*TAKING[way]))
+    tracked = {"a": (True, ["mine", "three"])}
+    new = {"n": (False, ["x", "y"])}
+    expected = {"stash": {**tracked, **new}, "clean": new}
+    assert found == expected.get(way, tracked)
+
+
+def test_lines_of_any_branch_and_moved_ones_are_not_taken(tree: Tree) -> None:
+    tree.git("checkout", "-qb", "other")
+    tree.write(a=b"of other\n")
+    tree.commit()
+    tree.git("checkout", "-q", "main")
+    tree.write(a=b"of other\nmine\n\tformatted\n", c=b"moved\n", d=b"1\n")
+    tree.begin()
+
+    def command() -> None:
+        tree.write(a=b"1\n  formatted\n")
+        (tree.root / "c").rename(tree.root / "e")
+        # What a command has committed is not lost.
+        tree.git("add", "d")
+        tree.git("commit", "-qm", "d")
+        tree.git("rm", "-q", "d")
+
+    assert taken(tree, command) == {"a": (True, ["mine"])}
+
+
+def test_lines_with_crlf_are_those_of_the_commit(tree: Tree) -> None:
+    tree.git("config", "core.autocrlf", "true")
+    tree.write(a=b"1\r\n2\r\n")
+    tree.commit()
+    tree.write(a=b"1\r\n2\r\nmine\r\n")
+    tree.begin()
+    found = taken(tree, lambda: tree.write(a=b"1\r\n"))
+    assert found == {"a": (True, ["mine"])}
+
+
+def test_files_of_which_text_was_taken_are_counted(tree: Tree) -> None:
+    tree.write(b=b"1\n", c=b"1\n")
+    tree.commit()
+    tree.write(b=b"mine\n", n=b"mine\n")
+    store = tree.begin()
+    before, head = tree.last, store.head()
+    tree.write(a=b"2\n", b=b"2\n", c=b"2\n", new=b"2\n")
+    (tree.root / "n").unlink()
+    tree.last = tree.take()
+    changes = store.difference(before, tree.last).changes
+    assert store.count_uncommitted(before, head, changes) == 2
+
+
+def test_nothing_is_taken_without_a_repository(tmp_path: Path) -> None:
+    plain = Tree(tmp_path / "tree")
+    plain.write(a=b"1\n")
+    plain.begin()
+    assert taken(plain, lambda: plain.write(a=b"2\n")) == {}

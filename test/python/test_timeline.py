@@ -878,3 +878,27 @@ async def test_nested_directory_that_is_no_repository_is_left_out(scene: Scene) 
     await scene.idle()
     assert [report["root"] for report in scene.emacs.wrote] == [str(scene.root)]
     assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+
+
+async def test_lines_that_a_call_takes_from_the_user_are_reported(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.write(a="1\nmine\n", b="mine\n")
+    await scene.begin("git checkout .")
+    # At another time than the snapshot.
+    await asyncio.sleep(0.01)
+    scene.git("checkout", "-q", ".")
+    await scene.end("git checkout .")
+    report = scene.emacs.wrote[-1]
+    names = [report["rows"][index][0] for index, *_ in report["taken"]]
+    assert names == ["a", "b"]
+    assert all(is_tracked for _, is_tracked, _ in report["taken"])
+    assert [scene.emacs.take(file) for *_, file in report["taken"]] == [b"mine"] * 2
+    monkeypatch.setattr(timelines, "MOST_FILES", 1)
+    scene.write(a="1\nmine\n", b="mine\n")
+    await scene.begin("git checkout .")
+    # At another time than the snapshot.
+    await asyncio.sleep(0.01)
+    scene.git("checkout", "-q", ".")
+    await scene.end("git checkout .")
+    assert scene.emacs.wrote[-1]["taken_count"] == 2

@@ -342,6 +342,56 @@ not kept, 1 new repository" . "make"))
     (dolist (text shown)
       (should (string-match-p "\\`[ -~]+\\'" text)))))
 
+(defun gemini-companion-shell-test-taken ()
+  "Return the lines of the user that the last edit has taken, and if of a commit."
+  (pcase (gemini-companion-edit-taken (car (last (gemini-companion-edits))))
+    (`(,tracked . ,lines) (cons tracked (sort (hash-table-keys lines) #'string<)))))
+
+(ert-deftest gemini-companion-shell-lines-of-the-user-are-those-of-no-cli ()
+  (gemini-companion-test-with-edits '(("a" "cli\nmine\n") ("b" "1\n"))
+    (let ((file (expand-file-name "a"))
+          (said nil)
+          (taken (lambda (text)
+                   (let ((file (make-temp-file "taken")))
+                     (gemini-companion-text-write file text)
+                     file))))
+      (cl-letf (((symbol-function #'gemini-companion-notify-warn)
+                 (lambda (_ text) (push text said))))
+        (gemini-companion-attribution-record session file "mine\n" "cli\nmine\n")
+        (gemini-companion-shell-test-wrote
+         session (list (gemini-companion-shell-test-change "b" "1\n" "2\n")
+                       (gemini-companion-shell-test-change "a" "cli\nmine\n\n" "1\n"))
+         :taken `((1 t ,(funcall taken "cli\nmine"))))
+        (should (equal '(t "mine") (gemini-companion-shell-test-taken)))
+        (should-not (gemini-companion-edit-taken (cadr (gemini-companion-edits))))
+        (should (string-match-p
+                 "(`make') takes 1 line of yours that was never committed: "
+                 (car said)))
+        (gemini-companion-shell-test-wrote
+         session (list (gemini-companion-shell-test-change "b" "cli\n" nil))
+         :taken `((0 nil ,(funcall taken "cli"))))
+        (should (equal '(nil "cli") (gemini-companion-shell-test-taken)))
+        (should (string-match-p "1 line, maybe yours, that was never" (car said)))
+        (gemini-companion-shell-test-wrote
+         session (list (gemini-companion-shell-test-change "c" "\0" nil)) :taken_count 7)
+        (should (string-match-p "takes text of 7 files that was never committed"
+                                (car said)))
+        (should (equal "1 file, takes text of 7 files that was never committed"
+                       (substring-no-properties
+                        (gemini-companion-edit-name
+                         (car (last (gemini-companion-edits)))))))))))
+
+(ert-deftest gemini-companion-shell-saved-lines-that-are-taken-are-the-users ()
+  (gemini-companion-shell-test-with-file "1\n"
+    (gemini-companion-shell-test-save "1\nsaved\n")
+    (let ((writes gemini-companion-shell--writes)
+          (none (cons t (make-hash-table))))
+      (pcase (gemini-companion-shell--taken-by "1\nsaved\n" "1\n" none writes "/none")
+        (`(t . ,lines) (should (equal '("saved") (hash-table-keys lines))))
+        (_ (ert-fail "Not taken")))
+      (should-not (gemini-companion-shell--taken-by "1\nsaved\n" "saved\n" none writes
+                                                    "/none")))))
+
 (ert-deftest gemini-companion-shell-names-are-those-of-files-in-the-project ()
   (gemini-companion-test-with-edits '(("~/f" "2\n") ("$HOME" "2\n") ("~/g" "\0"))
     (gemini-companion-shell-test-wrote

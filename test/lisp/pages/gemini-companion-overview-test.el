@@ -495,6 +495,76 @@ since when a CLI waits: the name is longer."
       (should (equal "mine\n" (gemini-companion-text-bytes "a")))
       (should (equal "new\n" (gemini-companion-text-bytes "b"))))))
 
+;; A command such as `git checkout' took lines of the user, and one has deleted a file.
+(defun gemini-companion-overview-test-take (session name old new &rest taken)
+  "Let SESSION make NEW of OLD in the file NAME, by which the user's TAKEN are gone.
+If the first one of TAKEN is nil, no commit has the file."
+  (let ((file (expand-file-name name))
+        (table (make-hash-table :test 'equal)))
+    (dolist (line (delq nil (copy-sequence taken)))
+      (puthash line t table))
+    (if new
+        (gemini-companion-text-write file new)
+      (delete-file file))
+    (gemini-companion-attribution-record-bytes
+     session file old new "git stash -u" :modes #o644
+     :taken (and taken (cons (and (car taken) t) table)))
+    (gemini-companion-revert-now file)))
+
+(ert-deftest gemini-companion-overview-gives-lines-of-the-user-back ()
+  (gemini-companion-overview-test-with
+      '(("a" "mine\n1\n2\n3\n4\n5\n6\n7\n8\nnine, mine\n") ("b" "b\n")
+        ("c" "of nobody\nelse\n") ("d" "latin \351\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (gemini-companion-overview-test-take
+     session "a" (gemini-companion-text-bytes "a")
+     "1\n2\n3\nfour\n5\n6\n7\n8\nnine\n" "mine" "nine, mine")
+    (gemini-companion-overview-test-take session "b" "b\n" "B\n")
+    (gemini-companion-overview-test-take
+     session "c" "of nobody\nelse\n" nil nil "of nobody" "else")
+    (gemini-companion-overview-test-take
+     session "d" "latin \351\n" "other \351\n" "latin é")
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-go-to "takes 5 lines")
+    ;; It is the first row of the turn.
+    (should (equal "▾ 00:00  Do it" (with-current-buffer "*gemini*"
+                                      (save-excursion
+                                        (forward-line -1)
+                                        (substring (gemini-companion-overview-test-line)
+                                                   0 14)))))
+    (should (equal (concat "takes 5 lines, maybe yours, that were never committed"
+                           "  a, c, d  by `git stash -u'"
+                           "  `git stash pop' gives them back as well")
+                   (with-current-buffer "*gemini*"
+                     (substring-no-properties
+                      (gemini-companion-overview-draw-heading
+                       (gemini-companion-overview-page-row) "" 160)
+                      4))))
+    (should (string-search "u give back" (with-current-buffer "*gemini*"
+                                      (gemini-companion-overview--header))))
+    (gemini-companion-overview-test-keys "u")
+    (should (equal "mine\n1\n2\n3\nfour\n5\n6\n7\n8\nnine, mine\n"
+                   (gemini-companion-text-bytes "a")))
+    (should (equal "of nobody\nelse\n" (gemini-companion-text-bytes "c")))
+    (should (equal "latin \351\n" (gemini-companion-text-bytes "d")))
+    ;; Those alone.
+    (should (equal "B\n" (gemini-companion-text-bytes "b")))
+    (should-not (gemini-companion-overview-test-rows "takes"))
+    (gemini-companion-overview-test-keys "C-/")
+    (should (equal "1\n2\n3\nfour\n5\n6\n7\n8\nnine\n"
+                   (gemini-companion-text-bytes "a")))
+    (should-not (file-exists-p "c"))
+    (should (equal "other \351\n" (gemini-companion-text-bytes "d")))
+    (gemini-companion-overview-test-go-to "takes 5 lines")))
+
+(ert-deftest gemini-companion-overview-stash-is-told-from-other-commands ()
+  (dolist (command '("git stash" "git stash -u" "cd x && git stash; ls"
+                     "git -C x stash push f" "git stash save a"))
+    (should (gemini-companion-overview-draw-stash-p command)))
+  (dolist (command '("git stash pop" "git stash list" "git stash drop" "ls; stash"
+                     "git status; stash"))
+    (should-not (gemini-companion-overview-draw-stash-p command))))
+
 ;; The row was "undone", and a second undo said so.
 (ert-deftest gemini-companion-overview-undoes-the-rest-of-a-command-later ()
   (gemini-companion-test-needs-add-on 'tools)
