@@ -19,18 +19,10 @@
 (require 'cl-lib)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-comment)
-(require 'gemini-companion-highlight)
-(require 'gemini-companion-hunk)
-(require 'gemini-companion-lines)
-(require 'gemini-companion-log)
 (require 'gemini-companion-permission)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-
-(declare-function markdown-mode "ext:markdown-mode")
-(defvar markdown-fontify-code-blocks-natively)
-(defvar markdown-hide-markup)
 
 ;;;; Keys
 
@@ -47,43 +39,28 @@
                (:constructor gemini-companion-plan--make)
                (:copier nil))
   "A plan for which a CLI asks approval.
-TEXT is the displayed text of the plan, and PREVIOUS the text of the last plan
-of that CLI, or nil.  BEGINNING is the position of the plan in its buffer."
-  text previous beginning)
+TEXT is the displayed text of the plan.  BEGINNING is the position of the plan
+in its buffer."
+  text beginning)
 
 (defvar gemini-companion-plan--largest 100000
   "Maximum number of characters of a plan to display.")
 
-(defvar gemini-companion-plan--largest-highlighted 20000
-  "Maximum number of characters of a plan to highlight.")
-
-(defvar gemini-companion-plan--last nil
-  "The last plans of CLIs, a list of (SESSION . TEXT), the newest first.")
-
 (cl-defmethod gemini-companion-permission-new ((_kind (eql 'plan)) parsed slots)
-  "Return the plan for PARSED and SLOTS, with the previous plan of its CLI."
+  "Return the plan for PARSED and SLOTS."
   (let* ((whole (plist-get parsed :plan))
          (text (substring whole 0 (min (length whole)
                                        gemini-companion-plan--largest)))
          (cut (gemini-companion-permission-fit
-               (apply #'append (plist-get parsed :arguments))))
-         (plan (apply #'gemini-companion-plan--make
-                      :tool (plist-get parsed :tool)
-                      :text text
-                      :cut (+ (cdr cut) (- (length whole) (length text)))
-                      :arguments (seq-partition (car cut) 2)
-                      :summary (gemini-companion-permission-summarize
-                                (plist-get parsed :tool) text nil)
-                      slots)))
-    (setf (gemini-companion-plan-previous plan)
-          (cdr (seq-find (lambda (last)
-                           (gemini-companion-permission-of-p plan (car last)))
-                         gemini-companion-plan--last)))
-    (setq gemini-companion-plan--last
-          (seq-take (cons (cons (gemini-companion-permission-session plan) text)
-                          gemini-companion-plan--last)
-                    20))
-    plan))
+               (apply #'append (plist-get parsed :arguments)))))
+    (apply #'gemini-companion-plan--make
+           :tool (plist-get parsed :tool)
+           :text text
+           :cut (+ (cdr cut) (- (length whole) (length text)))
+           :arguments (seq-partition (car cut) 2)
+           :summary (gemini-companion-permission-summarize
+                     (plist-get parsed :tool) text nil)
+           slots)))
 
 ;;;; A plan as a request
 
@@ -133,98 +110,23 @@ Signal a `user-error' for another answer: a plan is approved in the terminal."
 (cl-defmethod gemini-companion-permission-insert ((plan gemini-companion-plan))
   "Insert the origin of PLAN, and then its text, with a bar before each line.
 Lines by Emacs have no bar and precede the text, so that the CLI cannot imitate
-them.  Mark lines that the last version did not have."
-  (let* ((start (point))
-         (problem nil)
-         (changed (condition-case err
-                      (gemini-companion-plan--changed plan)
-                    (gemini-companion-text-not-compared
-                     (ignore (setq problem (error-message-string err)))))))
+them."
+  (let ((start (point))
+        (bar (concat (gemini-companion-text-sign ?\u2502 "|") " ")))
     (gemini-companion-permission-insert-facts plan)
     (gemini-companion-permission-insert-row
      "Approve" "in the terminal; its first choice is the previous mode, such as \
 yolo")
-    (when (gemini-companion-plan-previous plan)
-      (gemini-companion-permission-insert-row
-       "Changed" (or problem
-                     (format (ngettext "%d line since the last version"
-                                       "%d lines since the last version"
-                                       (length changed))
-                             (length changed)))))
     (pcase-dolist (`(,name ,text) (gemini-companion-permission-arguments plan))
       (gemini-companion-permission-insert-argument name (or text "")))
     (add-face-text-property start (point) 'shadow 'append)
     (gemini-companion-permission-insert-cut (gemini-companion-permission-cut plan))
     (insert "\n")
     (setf (gemini-companion-plan-beginning plan) (point))
-    (insert (gemini-companion-plan--highlighted
-             (gemini-companion-text-escaped (gemini-companion-plan-text plan)
-                                            'composed 'lines)))
-    (gemini-companion-plan--mark plan changed)
+    (insert (propertize (gemini-companion-text-escaped (gemini-companion-plan-text plan)
+                                                       'composed 'lines)
+                        'line-prefix bar 'wrap-prefix bar))
     (goto-char (point-min))))
-
-(defun gemini-companion-plan--changed (plan)
-  "Return the numbers of the lines of PLAN that its last version did not have.
-The numbers begin at 0, and are in order.  Return nil if there is no last
-version."
-  (when-let* ((previous (gemini-companion-plan-previous plan)))
-    (seq-mapcat (lambda (region)
-                  (number-sequence (gemini-companion-hunk-new region)
-                                   (1- (gemini-companion-hunk-new-end
-                                        region))))
-                (gemini-companion-hunk-compare-lines
-                 (gemini-companion-lines-split previous)
-                 (gemini-companion-lines-split (gemini-companion-plan-text plan))))))
-
-(defun gemini-companion-plan--mark (plan changed)
-  "Put a bar before the lines of PLAN, and a plus before those of CHANGED.
-CHANGED are as for `gemini-companion-plan--changed'."
-  (let ((start (gemini-companion-plan-beginning plan))
-        (bar (concat (gemini-companion-text-sign ?\u2502 "|") " "))
-        (plus (propertize "+ " 'face 'gemini-companion-added))
-        (line 0))
-    (put-text-property start (point-max) 'line-prefix bar)
-    (put-text-property start (point-max) 'wrap-prefix bar)
-    (goto-char start)
-    (dolist (number changed)
-      (forward-line (- number line))
-      (setq line number)
-      (let ((end (min (point-max) (1+ (line-end-position)))))
-        (add-text-properties (point) end `(line-prefix ,plus wrap-prefix ,plus))
-        (add-face-text-property (point) end 'gemini-companion-added 'append)))))
-
-(defun gemini-companion-plan--highlighted (text)
-  "Return TEXT with the faces of Markdown mode, if that is installed.
-All of TEXT stays visible, and no hook of that mode runs."
-  (or (and (<= (length text) gemini-companion-plan--largest-highlighted)
-           (or (fboundp 'markdown-mode)
-               (require 'markdown-mode nil 'noerror))
-           (gemini-companion-log-guarded "Mode for the plan"
-             (gemini-companion-plan--with-faces text)))
-      text))
-
-(defun gemini-companion-plan--with-faces (text)
-  "Return a copy of TEXT with the faces of Markdown mode behind its own."
-  (let ((copy (copy-sequence text)))
-    (with-temp-buffer
-      (insert text)
-      (let ((enable-local-variables nil)
-            (inhibit-interaction t)
-            (inhibit-message t)
-            (default-directory "/")
-            ;; The CLI chooses the modes of code blocks.
-            (markdown-fontify-code-blocks-natively nil)
-            (markdown-hide-markup nil))
-        (delay-mode-hooks (markdown-mode))
-        (font-lock-ensure))
-      (let ((start (point-min)))
-        (while (< start (point-max))
-          (let ((end (next-single-property-change start 'face nil (point-max)))
-                (face (get-text-property start 'face)))
-            (when face
-              (add-face-text-property (1- start) (1- end) face 'append copy))
-            (setq start end)))))
-    copy))
 
 ;;;; Comments
 
@@ -233,12 +135,6 @@ All of TEXT stays visible, and no hook of that mode runs."
   (concat "Comments of the user on the plan:\n\n"
           (string-join (gemini-companion-comment-texts-of-edit plan) "\n\n")
           "\n\nRevise the plan and present it again."))
-
-;;;; Life
-
-(defun gemini-companion-plan-forget ()
-  "Drop the last versions of plans."
-  (setq gemini-companion-plan--last nil))
 
 ;;;; Commands
 

@@ -158,11 +158,11 @@ def test_comments_on_a_plan_of_qwen_reach_its_model(world: World) -> None:
     assert "not a.txt but 'b.txt'\\n" in told
     emacs.holds(f"(null {OPEN})")
 
-    # The next version shows what has changed; it is approved in the terminal only.
+    # The next version is approved in the terminal only.
     second = first.replace("a.txt", "b.txt")
     asks(cli, emacs, call("exit_plan_mode", plan=second), say("approved"))
     go_there(emacs)
-    emacs.wait_for("+ 1. Change `b.txt`")
+    emacs.wait_for("1. Change `b.txt`")
     emacs.keys("a")
     emacs.holds(f"(gemini-companion-permission-answer {FIRST})")
     go_there(emacs)
