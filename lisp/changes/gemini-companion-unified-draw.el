@@ -612,10 +612,9 @@ lines is.  In the other lines, drop the ranges in the indentation."
   (or (get-text-property (point) 'gemini-companion-fold)
       (get-text-property (point) 'gemini-companion-unfolded)))
 
-(defun gemini-companion-unified-draw-toggle-fold (&optional fold)
-  "Show the lines of FOLD, or fold them again.
-By default, FOLD is the one at point."
-  (let ((fold (or fold (gemini-companion-unified-draw-fold-here)
+(defun gemini-companion-unified-draw-toggle-fold ()
+  "Show the lines of the fold at point, or fold them again."
+  (let ((fold (or (gemini-companion-unified-draw-fold-here)
                   (user-error "No folded lines here"))))
     (setq gemini-companion-unified-draw-unfolded
           (if (member fold gemini-companion-unified-draw-unfolded)

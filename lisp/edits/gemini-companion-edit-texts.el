@@ -294,13 +294,11 @@ Return nil until the buffer of the original exists."
 
 ;;;; File format
 
-(defun gemini-companion-edit-texts-record-format (edit &optional format)
-  "Record FORMAT, in which the CLI of EDIT has written its file.
-By default, it is the format that the file has now."
+(defun gemini-companion-edit-texts-record-format (edit)
+  "Record the format that the file has now, which the CLI of EDIT has written."
   (setf (gemini-companion-edit-format edit)
-        (or format
-            (when-let* ((now (gemini-companion-edit-texts-now edit)))
-              (gemini-companion-content-format now)))))
+        (when-let* ((now (gemini-companion-edit-texts-now edit)))
+          (gemini-companion-content-format now))))
 
 (defun gemini-companion-edit-texts-conversion (edit)
   "Return a phrase about how the CLI of EDIT has converted its file, or nil."

@@ -166,32 +166,28 @@ FROM and NEW-FROM lines precede the two texts.  RANGES are as for
              (append (substring lines old old-end) nil)))
           ranges))
 
-(defun gemini-companion-hunk-whole (old new &optional from to new-from new-to)
+(defun gemini-companion-hunk-whole (old new)
   "Return one hunk with all differences between OLD and NEW, or nil for none.
-OLD and NEW are vectors of lines.  For FROM, TO, NEW-FROM and NEW-TO, see
-`gemini-companion-hunk-compare-lines'."
-  (let ((from (or from 0))
-        (to (or to (length old)))
-        (new-from (or new-from 0))
-        (new-to (or new-to (length new))))
-    (while (and (< from to) (< new-from new-to)
-                (string= (aref old from) (aref new new-from)))
-      (setq from (1+ from)
-            new-from (1+ new-from)))
-    (while (and (< from to) (< new-from new-to)
+OLD and NEW are vectors of lines."
+  (let ((from 0)
+        (to (length old))
+        (new-to (length new)))
+    (while (and (< from to) (< from new-to)
+                (string= (aref old from) (aref new from)))
+      (cl-incf from))
+    (while (and (< from to) (< from new-to)
                 (string= (aref old (1- to)) (aref new (1- new-to))))
-      (setq to (1- to)
-            new-to (1- new-to)))
-    (unless (and (= from to) (= new-from new-to))
-      (gemini-companion-hunk-make from to new-from new-to
+      (cl-decf to)
+      (cl-decf new-to))
+    (unless (and (= from to) (= from new-to))
+      (gemini-companion-hunk-make from to from new-to
                                   (append (substring old from to) nil)))))
 
-(defun gemini-companion-hunk-compare-lines (old new &optional from to new-from new-to)
+(defun gemini-companion-hunk-compare-lines (old new)
   "Return the hunks between OLD and NEW, two vectors of lines, in order.
-At least one common line is between two of them.  With FROM to NEW-TO, compare
-the lines of OLD from FROM to TO, exclusive, with those of NEW from NEW-FROM to
-NEW-TO.  Signal `gemini-companion-text-not-compared' if diff fails."
-  (when-let* ((whole (gemini-companion-hunk-whole old new from to new-from new-to)))
+At least one common line is between two of them.  Signal
+`gemini-companion-text-not-compared' if diff fails."
+  (when-let* ((whole (gemini-companion-hunk-whole old new)))
     (let ((old (vconcat (gemini-companion-hunk-lines whole)))
           (new (substring new (gemini-companion-hunk-new whole)
                           (gemini-companion-hunk-new-end whole))))
