@@ -54,7 +54,7 @@
     (nil nil ("C-c C-c" gemini-companion-permission-allow nil (permission)
               :header "allow"))
     ("CLI" "P"
-     ("t" gemini-companion-tools "Link CLIs: code errors, references" (global) :on linked))))
+     ("t" gemini-companion-tools "Link CLIs" (global) :on linked))))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'linked)))
   "Return non-nil if CLIs are linked to Emacs."

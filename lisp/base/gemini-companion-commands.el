@@ -28,18 +28,18 @@ means nil.  Without a method, as before the file is loaded, return nil."
   '(("CLI"
      ("P" gemini-companion-pause "Pause sharing" (global) :on paused))
     ("Reviews"
-     ("r" gemini-companion-review "Go to what needs your answer" (global)
+     ("r" gemini-companion-review "Next review or question" (global)
       :enable connected)
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable connected :on auto-accept))
     ("Changes in files"
-     ("M" gemini-companion-merge "Merge unsaved text with the file" (global)))
+     ("M" gemini-companion-merge "Merge with the file" (global)))
     ;; Their rows are of add-ons.
     ("Changes") ("Waiting") ("Go to") ("Show")
     ("Connection"
      ("R" gemini-companion-restart "Restart the server" (global) :enable mode)
      ("e" gemini-companion-events-buffer "Show the event log" (global))
-     ("i" gemini-companion-install-server "Install Python packages" (global))
+     ("i" gemini-companion-install-server "Install packages" (global))
      ("m" gemini-companion-mode "Companion mode" (global) :on mode)
      ("," gemini-companion-customize "Set options" (global)))
     ("Answer"

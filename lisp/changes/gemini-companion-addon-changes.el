@@ -53,7 +53,7 @@
      ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
     ("Connection" "i"
-     ("F" gemini-companion-forget "Forget what is saved of this project" (global)))
+     ("F" gemini-companion-forget "Forget what is saved" (global)))
     ("Edit" "e"
      ("c" gemini-companion-comment "Comment on this line" (view)
       :header "comment"))

@@ -20,23 +20,23 @@
   '(("Reviews" "r"
      ("l" gemini-companion-list "Overview: what waits" (global)))
     ("Changes in files" "K"
-     ("d" gemini-companion-turn-page "Overview: changes left" (global change)
+     ("d" gemini-companion-turn-page "Overview: changes" (global change)
       :enable changes))
     ("Changes" nil
      ("k" gemini-companion-overview-keep "Keep" (overview)
       :enable overview-written
       :words ((cli . "keep") (turn . "keep") (file . "keep") (change . "keep")
               (kept . "not kept")))
-     ("u" gemini-companion-overview-undo "Undo (C-u: the whole edit)" (overview)
+     ("u" gemini-companion-overview-undo "Undo (C-u: whole edit)" (overview)
       :enable overview-written
       :words ((cli . "undo") (turn . "undo") (file . "undo") (several . "undo")
               (taken . "give back") (change . "undo") (kept . "undo")))
-     ("K" gemini-companion-overview-keep-file "Keep this file (C-u: turn)" (overview)
+     ("K" gemini-companion-overview-keep-file "Keep file (C-u: turn)" (overview)
       :enable overview-written :words ((change . "keep file")))
-     ("U" gemini-companion-overview-undo-file "Undo this file (C-u: turn)" (overview)
+     ("U" gemini-companion-overview-undo-file "Undo file (C-u: turn)" (overview)
       :enable overview-written :words ((change . "undo file")))
      ("B" gemini-companion-overview-undo-since
-      "Back to before this turn (C-u: kept ones as well)" (overview)
+      "Back to before this turn" (overview)
       :enable overview-written)
      ("c" gemini-companion-comment "Comment" (overview)
       :enable overview-comment
@@ -53,7 +53,7 @@
       :enable overview-proposal :first t
       :words ((proposal . "reject") (proposals . "reject") (waiting . "reject all")
               (cli . "reject") (turn . "reject")))
-     ("x" gemini-companion-overview-exclude "Exclude this hunk" (overview)
+     ("x" gemini-companion-overview-exclude "Exclude hunk" (overview)
       :enable hunk
       :on excluded :stay t :words ((proposal . "exclude")))
      ("e" gemini-companion-overview-edit "Edit the proposal" (overview)
@@ -67,15 +67,15 @@
               (comments . "visit") (file . "visit") (taken . "visit")
               (change . "visit")
               (kept . "visit") (undone . "visit")))
-     ("C-o" gemini-companion-overview-display "Show, and stay here" (overview))
+     ("C-o" gemini-companion-overview-display "Show, stay here" (overview))
      ("n" gemini-companion-overview-next "Next" (overview) :stay t
       :words ((change . "next")))
      ("p" gemini-companion-overview-previous "Previous" (overview) :stay t)
-     ("M-n" gemini-companion-overview-next-sibling "Next of this kind" (overview)
+     ("M-n" gemini-companion-overview-next-sibling "Next like it" (overview)
       :stay t
       :words ((cli . "next CLI") (turn . "next turn") (file . "next file")
               (several . "next file")))
-     ("M-p" gemini-companion-overview-previous-sibling "Previous of this kind"
+     ("M-p" gemini-companion-overview-previous-sibling "Previous like it"
       (overview) :stay t)
      ("^" gemini-companion-overview-up "Row above" (overview) :stay t))
     ("Show" nil

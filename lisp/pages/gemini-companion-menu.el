@@ -29,25 +29,50 @@
                (lambda () (gemini-companion-commands-state ',enable))))
       ,@(and stay '(:transient t)))))
 
-(pcase-dolist (`(,name ,documentation ,contexts . ,description)
+(defun gemini-companion-menu--column (groups)
+  "Return a column of a transient with GROUPS of the table of commands."
+  (vconcat
+   (list (caar groups))
+   ;; The title of the first group is that of the column.
+   (nthcdr 2 (mapcan (pcase-lambda (`(,title . ,rows))
+                       (append (list "" (propertize title 'face 'transient-heading))
+                               (mapcar #'gemini-companion-menu--suffix rows)))
+                     groups))))
+
+(defun gemini-companion-menu--columns (groups below)
+  "Return GROUPS of the table of commands as columns of a transient.
+BELOW is an alist from the title of a group to the one above it in its column."
+  (mapcar (lambda (group)
+            (gemini-companion-menu--column
+             (cons group (seq-filter (lambda (other)
+                                       (equal (car group)
+                                              (cdr (assoc (car other) below))))
+                                     groups))))
+          ;; An add-on that is not installed has no group.
+          (seq-remove (lambda (group)
+                        (assoc (cdr (assoc (car group) below)) groups))
+                      groups)))
+
+(pcase-dolist (`(,name ,documentation ,contexts ,below . ,description)
                '((gemini-companion-menu
-                  "Display the commands of gemini-companion in a menu." (global))
+                  "Display the commands of gemini-companion in a menu." (global)
+                  (("Reviews" . "CLI")))
                  (gemini-companion-review-menu
-                  "Display the commands for a review in a menu." (review view plain)
+                  "Display the commands for a review in a menu." (review view plain) nil
                   :description (lambda () (gemini-companion-commands-state 'summary)))
                  (gemini-companion-overview-menu
-                  "Display the commands of the overview in a menu." (overview))))
-  (let ((groups (mapcar (pcase-lambda (`(,title . ,rows))
-                          (vconcat (list title)
-                                   (mapcar #'gemini-companion-menu--suffix rows)))
-                        (apply #'gemini-companion-commands-menu contexts))))
+                  "Display the commands of the overview in a menu." (overview)
+                  (("Show" . "Waiting")))))
+  (let ((columns (gemini-companion-menu--columns
+                  (apply #'gemini-companion-commands-menu contexts) below)))
     ;; The form is made when this file is loaded: it differs between the versions of
     ;; Transient, of which another one may be installed later.
     (eval `(transient-define-prefix ,name ()
              ,documentation
-             ;; In a frame of 80 columns, three have room beside each other.
+             ;; In a frame of 80 columns and 24 lines, three of 14 lines have room
+             ;; beside each other, below two windows.
              ,@(mapcar (apply-partially #'vconcat description)
-                       (seq-partition groups (if (nthcdr 3 groups) 2 3))))
+                       (seq-partition columns 3)))
           t)))
 
 (provide 'gemini-companion-menu)

@@ -19,10 +19,10 @@
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-terminal)))
   "Return the commands that start CLIs."
   '(("CLI" nil
-     ("g" gemini-companion-run "Go to a CLI, or start it" (global))
+     ("g" gemini-companion-run "Go to or start a CLI" (global))
      ("G" gemini-companion-resume "Resume a conversation" (global)))
     ("Connection" "i"
-     ("x" gemini-companion-extension "Install or remove the extension of Pi"
+     ("x" gemini-companion-extension "Extension of Pi"
       (global)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-terminal)))
