@@ -69,16 +69,24 @@
         (should (equal row (substring-no-properties
                             (gemini-companion-overview-test-here))))))))
 
-(ert-deftest gemini-companion-overview-computes-once-per-key ()
+(ert-deftest gemini-companion-overview-computes-and-draws-once-per-key ()
   (gemini-companion-overview-test-with-turn
     (find-file-noselect "a")
-    (pcase-dolist (`(,key ,count) '(("n" 0) ("g" 0) ("u" 1) ("C-/" 1) ("k" 1)))
+    (pcase-dolist (`(,key ,count ,drawn)
+                   '(("n" 0 0) ("g" 0 1) ("u" 1 1) ("C-/" 1 1) ("k" 1 1)))
       (ert-info (key)
         (gemini-companion-overview-test-go-to "nine")
-        (should (equal (make-list 2 count)
-                       (seq-take (gemini-companion-test-counts
-                                  (lambda () (gemini-companion-overview-test-keys key)))
-                                 2)))))))
+        (let* ((drawings 0)
+               (draws (lambda (&rest _) (cl-incf drawings))))
+          (advice-add 'gemini-companion-overview-page-write :before draws)
+          (unwind-protect
+              (should (equal (make-list 2 count)
+                             (seq-take
+                              (gemini-companion-test-counts
+                               (lambda () (gemini-companion-overview-test-keys key)))
+                              2)))
+            (advice-remove 'gemini-companion-overview-page-write draws))
+          (should (= drawn drawings)))))))
 
 (ert-deftest gemini-companion-overview-has-each-thing-once-and-counts-that-add-up ()
   (gemini-companion-overview-test-with
