@@ -579,17 +579,25 @@ BUFFER is nil.  Return nil if that text cannot be read."
 
 (defun gemini-companion-changes-look (record)
   "Update RECORD, and return its `gemini-companion-changes-seen', or nil.
-All of its slots are set; the changes left are those of the update."
-  (gemini-companion-changes-update record)
-  (when-let* ((seen (gemini-companion-changes-seen
-                     record (gemini-companion-changes-buffer record))))
-    (when (eq 'unknown (gemini-companion-changes-seen-decided seen))
-      (setf (gemini-companion-changes-seen-decided seen)
-            (gemini-companion-changes-kept-and-undone record seen)
-            (gemini-companion-changes-seen-others seen)
-            (gemini-companion-record-of-others
-             (gemini-companion-changes-seen-look seen))))
-    seen))
+All of its slots are set; the changes left are those of the update.  If nothing
+has changed since the last update, only its version is computed."
+  (let* ((buffer (gemini-companion-changes-buffer record))
+         (key (gemini-companion-changes-version record buffer))
+         (last (and (equal key (car (last (gemini-companion-changes-file-told record))))
+                    (cl-find key (gemini-companion-changes-file-seen record)
+                             :key #'gemini-companion-changes-seen-key :test #'equal))))
+    (if (and last (not (eq 'unknown (gemini-companion-changes-seen-decided last))))
+        last
+      (gemini-companion-changes-update record)
+      (when-let* ((seen (gemini-companion-changes-seen
+                         record (gemini-companion-changes-buffer record))))
+        (when (eq 'unknown (gemini-companion-changes-seen-decided seen))
+          (setf (gemini-companion-changes-seen-decided seen)
+                (gemini-companion-changes-kept-and-undone record seen)
+                (gemini-companion-changes-seen-others seen)
+                (gemini-companion-record-of-others
+                 (gemini-companion-changes-seen-look seen))))
+        seen))))
 
 (defun gemini-companion-changes-version (record buffer)
   "Return a value that differs, by `equal', after a change of RECORD or its text.
