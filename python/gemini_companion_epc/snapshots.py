@@ -29,6 +29,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from . import git
 from .git import GitError, GitTooSlow
+from .system import birth_time
 
 LARGEST_TEXT = 5 * 1024 * 1024
 """Maximum number of bytes of a file whose text Emacs gets."""
@@ -38,7 +39,7 @@ MOST_FILES = 2_000
 """Maximum number of files that one snapshot copies, and those of `MOST_BYTES`."""
 MOST_BYTES = 64 * 1024 * 1024
 MOST_OTHERS = 2_000
-"""Maximum number of files that are followed though their contents are not kept."""
+"""Maximum number of files of which only the sizes are known."""
 LARGEST_STORE = 256 * 1024 * 1024
 """Number of bytes of the copies in a store after which it begins anew."""
 OLDEST_GIT = (2, 32)
@@ -74,6 +75,8 @@ _CONVERTING = ("text", "crlf", "eol", "filter", "ident", "working-tree-encoding"
 _LINE_ENDS = (b"text=", b"crlf=", b"eol=")
 _POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n"
 _LARGEST_REFLOG = 1024 * 1024
+# A file system may round the time at which a file is made, in nanoseconds.
+_TICK = 10_000_000
 # The steps of a reflog by which git itself writes files, and those of them in which the
 # user or a command may have written what is committed.
 _BY_GIT = re.compile(
@@ -115,10 +118,12 @@ class Unlooked(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """When a file was written, and its size."""
+    """When a file was written, its size, and when it was made."""
 
     time: int
     size: int
+    birth: int | None = None
+    """None if that is not known; a file keeps it when it is renamed."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +138,25 @@ class Snapshot:
     """The names at which it did not look, but for the `ignored` ones."""
     ignored: frozenset[bytes] = frozenset()
     """Files and whole directories, which end with a slash."""
-    others: Mapping[str, int] | None = None
-    """The sizes of files at which it did not look, None if there are too many."""
+    others: Mapping[str, int] = field(default_factory=dict)
+    """The sizes of files at which it did not look."""
+    large: Collection[str] | None = None
+    """Those that are too many, and directories with too many; None for all."""
     repositories: frozenset[str] = frozenset()
     """Those inside the work tree that any snapshot has found."""
     stamps: Mapping[str, "Stamp"] = field(default_factory=dict)
     """Those of the files that it has looked at for the first time."""
+
+    def has_sizes_of(self, name: str) -> bool:
+        """Return whether the sizes are known of ``name``, at which it did not look."""
+        if not name.endswith("/"):
+            return name in self.others
+        return self.large is not None and name not in self.large
+
+    def is_in_ignored_directory(self, name: str) -> bool:
+        """Return whether ``name`` is or is in a directory that is ignored as a whole."""
+        is_in_one = name.endswith("/") or os.fsencode(name) not in self.ignored
+        return self.why_unlooked(name) == "ignored" and is_in_one
 
     def why_unlooked(self, name: str) -> Reason | None:
         """Return why it has not looked at ``name``, None if it has."""
@@ -276,6 +294,7 @@ class Store:
         self._size = 0
         self._last: Snapshot | None = None
         self._ignored: tuple[bytes, frozenset[bytes]] = b"", frozenset()
+        self._large: set[str] = set()
         self._files: dict[str, str] = {}
         self._alternates: dict[str, str] = {}
         self._reflog = ""
@@ -622,7 +641,7 @@ class Store:
             options = "write-tree", "--missing-ok"
             tree = self._git(*options, sees_user=False).decode().strip()
         self._has_index = os.path.exists(f"{self.directory}/index")
-        others = self._others(listing.ignored, unlooked)
+        others, large = self._others(listing.ignored, unlooked)
         repositories = {
             name
             for name, (reason, _) in unlooked.items()
@@ -636,6 +655,7 @@ class Store:
             unlooked,
             listing.ignored,
             others,
+            large,
             frozenset(repositories),
             stamps,
         )
@@ -656,30 +676,36 @@ class Store:
 
     def _others(
         self, ignored: Collection[bytes], unlooked: Collection[str]
-    ) -> dict[str, int] | None:
-        """Return the files of both with their sizes, None if there are too many."""
-        last = self._last
-        if last and last.others is None and last.ignored is ignored:
-            # There were too many, and would be again.
-            return None
-        if len(ignored) + len(unlooked) > MOST_OTHERS:
-            return None
-        names: list[str] = []
-        for top in [*unlooked, *map(os.fsdecode, ignored)]:
-            if not top.endswith("/"):
-                names.append(top)
-                continue
-            for directory, directories, files in os.walk(self._path(top)):
-                directories[:] = [name for name in directories if name != ".git"]
-                below = directory[len(self.root) + 1 :]
-                names.extend(os.path.join(below, name) for name in files)
-                if len(names) + len(directories) > MOST_OTHERS:
-                    return None
+    ) -> tuple[dict[str, int], Collection[str] | None]:
+        """Return the `others` and the `large` ones of a snapshot.
+
+        A directory with too many files is not read again.
+        """
         found: dict[str, int] = {}
-        for name in names:
-            with suppress(OSError):
-                found[name] = os.lstat(self._path(name)).st_size
-        return found
+        if len(ignored) + len(unlooked) > MOST_OTHERS:
+            return found, None
+        for top in [*unlooked, *map(os.fsdecode, ignored)]:
+            if top in self._large:
+                continue
+            names = self._files_in(top) if top.endswith("/") else [top]
+            if len(found) + len(names) > MOST_OTHERS:
+                self._large.add(top)
+                continue
+            for name in names:
+                with suppress(OSError):
+                    found[name] = os.lstat(self._path(name)).st_size
+        return found, frozenset(self._large)
+
+    def _files_in(self, top: str) -> list[str]:
+        """Return the files in the directory ``top``, but not all of too many."""
+        names: list[str] = []
+        for directory, directories, files in os.walk(self._path(top)):
+            directories[:] = [name for name in directories if name != ".git"]
+            below = directory[len(self.root) + 1 :]
+            names.extend(os.path.join(below, name) for name in files)
+            if len(names) + len(directories) > MOST_OTHERS:
+                break
+        return names
 
     def _sorted_out(
         self, names: Iterable[str], unlooked: dict[str, Unlooked]
@@ -717,7 +743,9 @@ class Store:
                 stamp = status.st_mtime_ns, status.st_size
                 unlooked[name] = Unlooked(reason, stamp)
             else:
-                stamps[name] = Stamp(status.st_mtime_ns, status.st_size)
+                # In the first snapshot, which may be of all files, nothing is new.
+                birth = birth_time(self._path(name)) if self._last else None
+                stamps[name] = Stamp(status.st_mtime_ns, status.st_size, birth)
         self._limit({**sizes, **large}, large, stamps, unlooked)
         return gone, stamps
 
@@ -872,12 +900,10 @@ class Store:
         """Return what is gone of what ``before`` has not looked at."""
         ignored = map(os.fsdecode, before.ignored - after.ignored)
         names: dict[str, Reason] = dict.fromkeys(ignored, "ignored")
-        if before.others is not None:
-            there = after.others or {}
-            for name in before.others.keys() - there.keys():
-                reason = before.why_unlooked(name)
-                if reason and reason not in ("Emacs", "temporary"):
-                    names[name] = reason
+        for name in before.others.keys() - after.others.keys():
+            reason = before.why_unlooked(name)
+            if reason and reason not in ("Emacs", "temporary"):
+                names[name] = reason
         for name, (reason, stamp) in before.unlooked.items():
             is_file = stamp or reason == "many"
             if reason not in ("Emacs", "temporary") and (
@@ -904,26 +930,40 @@ class Store:
 
     def _moved_here(
         self,
-        changes: Iterable[Change],
+        changes: Collection[Change],
         before: Snapshot,
         after: Snapshot,
         gone: Mapping[str, Reason],
     ) -> set[str]:
         """Return the files of ``changes`` whose contents may be older than ``before``.
 
-        That is if they were written before it; or if files are ``gone`` at which it has
-        not looked: then each new one may be one of them, and so may a changed one of
-        the same size.  A content that ``before`` has, maybe under another name, is
-        known.
+        That is if they were written before it.  A new one may be older if it was made
+        before it: it was renamed, but maybe from a name that is known.  If files are
+        ``gone`` at which it has not looked, each new one may have the text of one of
+        them.  Where all of these were in directories that are ignored as a whole, and
+        are probably made by programs, it has the size or the name of one; and so has a
+        changed one the size.  A content that ``before`` has, maybe under another name,
+        is known.
         """
-        others = before.others or {}
+        others = before.others
         sizes = {others[name] for name in gone if name in others} - {0}
+        bases = {os.path.basename(name) for name in gone}
+        are_made = all(
+            before.has_sizes_of(name) and before.is_in_ignored_directory(name)
+            for name in gone
+        )
+        is_elsewhere = bool(gone) or all(each.after for each in changes)
 
         def is_suspect(change: Change) -> bool:
-            stamp = after.stamps.get(change.path, Stamp(0, 0))
-            is_older = not before.time < stamp.time <= after.time
-            is_other = stamp.size in sizes if change.before else bool(gone)
-            return is_older or is_other
+            time, size, birth = after.stamps.get(change.path, Stamp(0, 0))
+            if not before.time < time <= after.time or size in sizes:
+                return True
+            if change.before:
+                return False
+            if birth is not None and birth < before.time - _TICK:
+                return is_elsewhere
+            is_like = birth is None or os.path.basename(change.path) in bases
+            return bool(gone) and (is_like or not are_made)
 
         suspects = {
             each.path: each.after

@@ -5,6 +5,7 @@ Only `common`, which also runs without this package, has definitions of its own.
 """
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
@@ -13,7 +14,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from glob import glob
 from pathlib import Path
 
@@ -53,6 +54,34 @@ def extended_attributes(path: str) -> dict[str, bytes] | None:
     if sys.platform != "linux":
         return None
     return {name: os.getxattr(path, name) for name in os.listxattr(path)}
+
+
+def birth_time(path: str) -> int | None:
+    """Return when the file ``path`` was made, in nanoseconds, None if unknown.
+
+    This is about a link itself.  A file keeps the time when it is renamed.
+    """
+    if sys.platform != "linux":
+        try:
+            return int(getattr(os.lstat(path), "st_birthtime") * 1e9)  # noqa: B009
+        except (OSError, AttributeError):
+            return None
+    if (statx := _statx()) is None:
+        return None
+    # As in statx(2): AT_FDCWD, AT_SYMLINK_NOFOLLOW and STATX_BTIME.
+    answer = ctypes.create_string_buffer(256)
+    if statx(-100, os.fsencode(path), 0x100, 0x800, answer) != 0:
+        return None
+    (mask,) = struct.unpack_from("I", answer)
+    time, nanoseconds = struct.unpack_from("qI", answer, 80)
+    return time * 10**9 + nanoseconds if mask & 0x800 else None
+
+
+@lru_cache
+def _statx() -> Callable[..., int] | None:
+    """Return the function of the C library, None if it has none."""
+    function: Callable[..., int] | None = getattr(ctypes.CDLL(None), "statx", None)
+    return function
 
 
 def on_signals(stop: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gemini_companion_epc import git, snapshots
+from gemini_companion_epc import git, snapshots, system
 from gemini_companion_epc.git import GitError, GitTooSlow
 from gemini_companion_epc.snapshots import Difference, Snapshot, SnapshotError, Store
 
@@ -54,7 +54,7 @@ class Tree:
         self.store = Store(str(self.root), f"{self.root}.store")
         self.last = self.take()
         # Files are written at another time.
-        time.sleep(0.01)
+        time.sleep(0.02)
         return self.store
 
     def take(self, hidden: Callable[[str], bool] = lambda name: False) -> Snapshot:
@@ -567,16 +567,83 @@ def test_text_of_an_excluded_file_is_not_reported_as_its_directory_goes(
 def test_new_file_may_be_one_that_is_gone(tree: Tree) -> None:
     tree.put(".gitignore", b"out/\n")
     tree.put("b", b"1")
-    tree.put("out/a", b"mine")
+    for name in ("a", "sub/c", "d"):
+        tree.put(f"out/{name}", b"mine " + name.encode())
     tree.begin()
+    # Renamed, written and renamed, copied, and written under the same name.
     (tree.root / "out" / "a").rename(tree.root / "a")
     os.utime(tree.root / "a")
-    tree.put("new", b"new")
+    with (tree.root / "out" / "sub" / "c").open("ab") as file:
+        file.write(b" more")
+    (tree.root / "out" / "sub" / "c").rename(tree.root / "e")
+    tree.put("f", (tree.root / "out" / "d").read_bytes())
+    tree.put("new/d", b"new d")
+    shutil.rmtree(tree.root / "out")
     tree.put("b", b"2")
-    # The size of one is that of a file that is gone.
     assert tree.found() == {"b": (b"1", b"2")}
-    assert tree.difference.moved == ["a", "new"]
-    assert tree.difference.gone == [("out/a", "ignored")]
+    assert tree.difference.moved == ["a", "e", "f", "new/d"]
+    gone = ["out/", "out/a", "out/d", "out/sub/c"]
+    assert tree.difference.gone == [(name, "ignored") for name in gone]
+
+
+def test_new_file_is_new_though_others_are_gone(tree: Tree) -> None:
+    tree.put(".gitignore", b"dist/\nnode_modules/\n")
+    for number in range(snapshots.MOST_OTHERS + 1):
+        tree.put(f"node_modules/{number}", b"many")
+    for number in range(20):
+        tree.put(f"dist/{number}.js", b"built %d" % number)
+    tree.begin()
+    shutil.rmtree(tree.root / "dist")
+    # A file system gives new files the numbers of deleted ones.
+    for number in range(20):
+        tree.put(f"dist/{number}.js", b"built again %d" % number)
+    (tree.root / "dist" / "1.js").unlink()
+    tree.put("src/new.ts", b"a source")
+    assert tree.found() == {"src/new.ts": (None, b"a source")}
+    assert tree.difference.gone == [("dist/1.js", "ignored")]
+    # The user may have written one that is ignored by itself.
+    tree.put(".env", b"mine")
+    tree.put(".gitignore", b"dist/\nnode_modules/\n.env\n")
+    tree.found()
+    (tree.root / ".env").unlink()
+    tree.put("conf.txt", b"mine and more")
+    assert tree.found() == {}
+    assert tree.difference.moved == ["conf.txt"]
+    # Of too many files nothing is known.
+    shutil.rmtree(tree.root / "node_modules")
+    tree.put("src/other.ts", b"another")
+    assert tree.found() == {}
+    assert tree.difference.moved == ["src/other.ts"]
+
+
+def test_file_from_elsewhere_is_not_new_though_its_time_is(tree: Tree) -> None:
+    outside = tree.root.parent / "outside"
+    outside.write_bytes(b"mine")
+    tree.begin()
+    outside.rename(tree.root / "b")
+    os.utime(tree.root / "b")
+    assert tree.found() == {}
+    assert tree.difference.moved == ["b"]
+    # One that was looked at is known, also if more is written to it.
+    (tree.root / "a").rename(tree.root / "c")
+    with (tree.root / "c").open("ab") as file:
+        file.write(b"2\n")
+    assert tree.found() == {"a": (b"1\n", None), "c": (None, b"1\n2\n")}
+
+
+def test_time_at_which_a_file_was_made_survives_a_rename(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"")
+    birth = system.birth_time(str(file))
+    if birth is None:
+        pytest.skip("the file system does not record it")
+    assert abs(birth - file.stat().st_ctime_ns) < 10**9
+    os.utime(file, (0, 0))
+    link = tmp_path / "link"
+    link.symlink_to(file.rename(tmp_path / "b"))
+    assert system.birth_time(str(tmp_path / "b")) == birth
+    assert (system.birth_time(str(link)) or 0) >= birth
+    assert system.birth_time(str(file)) is None
 
 
 def test_files_that_were_not_looked_at_count_towards_no_limit(

@@ -46,6 +46,7 @@ from gemini_companion_epc import snapshots
 from gemini_companion_epc import timeline as timelines
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.hooks import Called
+from gemini_companion_epc.snapshots import blob_name
 from gemini_companion_epc.timeline import Timeline
 from gemini_companion_epc.types import Facts
 from scene import StubEmacs
@@ -205,9 +206,12 @@ class Peer(StubEmacs):
             if False in contents:
                 continue
             is_text = not any(b"\0" in each for each in contents if each)
-            mine = [write for write in writes if write.path == path]
             between = range(facts["saved"][0] + 1, facts["saved"][3] + 1)
-            mine = [write for write in mine if write.number in between]
+            all_writes = [write for write in writes if write.number in between]
+            mine = [write for write in all_writes if write.path == path]
+            if not old and not mine and new in map(blob_of, all_writes):
+                self.world.misses["saved elsewhere"] += 1
+                continue
             if is_many or before == after or not is_text or 0o120000 in (
                 old_mode, new_mode
             ):  # fmt: skip
@@ -259,6 +263,11 @@ class Peer(StubEmacs):
         """Record an edit that a CLI has reported."""
         self.wrote(path, before, after)
         self.edits.append(Edit(path, before, after, "edit", is_reported=True))
+
+
+def blob_of(write: Write) -> str:
+    """Return the name of the blob of what ``write`` has made."""
+    return "" if write.after is None else blob_name(write.after, "0" * 40)
 
 
 def steps_of(
@@ -381,6 +390,10 @@ class World:
             is_moved = is_moved and "/#" not in what
             self.makers[path] = "move" if is_moved else who
         for path, content in after.items():
+            # It is another file, such as by sed -i.
+            is_other = path in before and content != before[path]
+            if is_other and who != "user" and self.makers.get(path) == "move":
+                self.makers[path] = who
             added = lines_in(content) - lines_in(before.get(path, b""))
             for line in added:
                 (self.typed.add if who == "user" else self.typed.discard)((path, line))
@@ -818,6 +831,10 @@ class World:
             edits = [edit for edit in edits if not self.undone(edit)]
         after = self.files()
         there = {line for content in after.values() for line in of_user(content)}
+        # What a call has made is in the trash.
+        for path in before.keys() - after.keys():
+            if self.makers.get(path) not in ("user", "move"):
+                there |= of_user(before[path])
         for path in before.keys() - after.keys():
             maker = self.makers.get(path)
             # A file that was moved is in its place again.
