@@ -69,6 +69,18 @@ _FORMAT = "--show-object-format"
 _USER_FILES = ("objects", "logs/HEAD", "info/exclude", "info/attributes", "index")
 _OWN_FILES = ("objects", "HEAD", "config", "info/attributes", "info/exclude")
 _REMOVE = "--force-remove"
+_STATUS = (
+    "--porcelain", "-z", "--untracked-files=all", "--no-renames",
+    "--ignore-submodules=all",
+)  # fmt: skip
+_WITH_IGNORED = "--ignored=matching"
+_IGNORED = b"\0!! "
+# Who has made the commit of the first snapshot.
+_NOBODY = {
+    f"GIT_{who}_{what}": "-"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
 _ATTRIBUTES = "* -text -ident -filter !working-tree-encoding !eol !diff !merge\n"
 # The attributes by which git converts a file.
 _CONVERTING = ("text", "crlf", "eol", "filter", "ident", "working-tree-encoding")
@@ -138,6 +150,8 @@ class Snapshot:
     """The names at which it did not look, but for the `ignored` ones."""
     ignored: frozenset[bytes] = frozenset()
     """Files and whole directories, which end with a slash."""
+    is_complete: bool = True
+    """Whether they were listed: else new ones are missing, and `others` is empty."""
     others: Mapping[str, int] = field(default_factory=dict)
     """The sizes of files at which it did not look."""
     large: Collection[str] | None = None
@@ -178,6 +192,7 @@ class Listing(NamedTuple):
     """The names of files that may differ from the last snapshot."""
     unlooked: Mapping[str, Unlooked]
     ignored: frozenset[bytes]
+    is_complete: bool
 
 
 class Difference(NamedTuple):
@@ -303,7 +318,9 @@ class Store:
         self._may_convert = False
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._has_index = False
-        self._environ = git.own_environ() | {
+        self._environ = {
+            **git.own_environ(),
+            **_NOBODY,
             "LC_ALL": "C",
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -322,10 +339,6 @@ class Store:
         environ = self._environ | self._alternates
         return [f"{name}={value}" for name, value in environ.items()]
 
-    def _begin_git(self, *arguments: str, sees_user: bool = True) -> git.Process:
-        environ = self._environ | (self._alternates if sees_user else {})
-        return git.Process(arguments, environ, self.root)
-
     def _git(
         self, *arguments: str, given: bytes = b"", sees_user: bool = True
     ) -> bytes:
@@ -333,8 +346,9 @@ class Store:
 
         With ``sees_user``, it reads the objects of the user's repository as well.
         """
+        environ = self._environ | (self._alternates if sees_user else {})
         limit = _LIMIT if self._last else git.LIMIT
-        return self._begin_git(*arguments, sees_user=sees_user).output(given, limit)
+        return git.run(arguments, environ, self.root, given, limit)
 
     def _create(self) -> None:
         try:
@@ -540,22 +554,24 @@ class Store:
         """Whether the store is to begin anew."""
         return self._size > LARGEST_STORE
 
-    def listing(self) -> Listing:
-        """Return the files that may differ from the last snapshot."""
+    def listing(self, goes_on: bool = True) -> Listing:
+        """Return the files that may differ from the last snapshot.
+
+        If no call ``goes_on`` after the snapshot, nothing that the next one finds has
+        an owner, and files are ignored as before.
+        """
         self._check()
-        options = "ls-files", "-z", "-o", "--exclude-standard"
-        # Both read all directories.
-        beside = self._begin_git(*options, "-i", "--directory")
-        try:
-            listed = self._git(*options, "-m", "-d").split(b"\0")
-            ignored = self._ignored_in(beside.output(limit=_LIMIT))
-        except GitError:
-            beside.kill()
-            raise
+        last = self._last
+        is_complete = goes_on or not last
+        listed = self._walk(is_complete)
+        if last and not is_complete and len(last.ignored) > MOST_OTHERS:
+            # New files may be copies of ignored ones that are gone.
+            is_complete = any(os.fsdecode(name) not in last.unlooked for name in listed)
+            listed = self._walk(is_complete) if is_complete else listed
         unlooked: dict[str, Unlooked] = {}
         others: dict[str, tuple[str, Unlooked] | None] = {}
         names: list[str] = []
-        for name in map(os.fsdecode, dict.fromkeys(filter(None, listed))):
+        for name in map(os.fsdecode, listed):
             if name.endswith("/"):
                 unlooked[name] = Unlooked("repository")
             elif found := self._never(name) or self._other(
@@ -564,25 +580,62 @@ class Store:
                 unlooked.update([found])
             else:
                 names.append(name)
-        last = self._last
         if last and len(names) > MOST_FILES:
             late = {name for name in names if last.why_unlooked(name)}
             if len(late) > MOST_FILES:
                 unlooked.update((name, Unlooked("many")) for name in late)
                 names = [name for name in names if name not in late]
-        return Listing(names, unlooked, ignored)
+        ignored = self._ignored[1]
+        if last and not is_complete:
+            ignored = self._still_ignored(last.ignored, names)
+        return Listing(names, unlooked, ignored, is_complete)
 
-    def _ignored_in(self, output: bytes) -> frozenset[bytes]:
-        if output != self._ignored[0]:
-            self._ignored = output, frozenset(filter(None, output.split(b"\0")))
-        return self._ignored[1]
+    def _still_ignored(
+        self, ignored: frozenset[bytes], names: Iterable[str]
+    ) -> frozenset[bytes]:
+        """Return which of ``ignored`` exist, or all if they are many.
+
+        Leave out ``names``, which are seen now, and the directories that these are in.
+        """
+        seen: set[bytes] = set()
+        for name in names:
+            while name:
+                seen.add(os.fsencode(name))
+                parent = os.path.dirname(name.removesuffix("/"))
+                name = parent and f"{parent}/"
+        if gone := seen & ignored:
+            ignored -= gone
+        if len(ignored) > MOST_OTHERS:
+            return ignored
+        there = (name for name in ignored if self._exists(os.fsdecode(name)))
+        return frozenset(there)
+
+    def _exists(self, name: str) -> bool:
+        return os.path.lexists(self._path(name))
+
+    def _walk(self, with_ignored: bool) -> list[bytes]:
+        """Return the names that differ from the index.
+
+        Find the ignored ones as well if ``with_ignored``: git reads all directories
+        once for both.
+        """
+        output = self._git("status", *_STATUS, *[_WITH_IGNORED][: int(with_ignored)])
+        # Ignored names come last, and no name has a zero byte.
+        begin = (b"\0" + output).find(_IGNORED) if with_ignored else -1
+        begin = len(output) if begin < 0 else begin
+        if with_ignored and output[begin:] != self._ignored[0]:
+            names = (b"\0" + output[begin:-1]).split(_IGNORED)[1:]
+            self._ignored = output[begin:], frozenset(names)
+        # The letter before a name says how the file differs from the index.
+        lines = output[:begin].split(b"\0")
+        return [line[3:] for line in lines if line and line[1:2] != b" "]
 
     def _never(self, name: str) -> tuple[str, Unlooked] | None:
         """Return what says that the file ``name`` is never part of a project."""
         if self._temporary and name.startswith(self._temporary):
             return self._temporary, Unlooked("temporary")
         saved = _backed_up(name)
-        is_backup = saved and os.path.lexists(self._path(saved))
+        is_backup = saved and self._exists(saved)
         if is_backup or _EMACS.fullmatch(os.path.basename(name)):
             return name, Unlooked("Emacs")
         return None
@@ -641,7 +694,10 @@ class Store:
             options = "write-tree", "--missing-ok"
             tree = self._git(*options, sees_user=False).decode().strip()
         self._has_index = os.path.exists(f"{self.directory}/index")
-        others, large = self._others(listing.ignored, unlooked)
+        if not self._last:
+            self._begin_with(tree)
+        ignored, is_complete = listing.ignored, listing.is_complete
+        others, large = self._others(ignored, unlooked) if is_complete else ({}, None)
         repositories = {
             name
             for name, (reason, _) in unlooked.items()
@@ -653,13 +709,23 @@ class Store:
             tree,
             self._now(),
             unlooked,
-            listing.ignored,
+            ignored,
+            is_complete,
             others,
             large,
             frozenset(repositories),
             stamps,
         )
         return self._last
+
+    def _begin_with(self, tree: str) -> None:
+        """Make ``tree`` what git compares the index with, which is otherwise nothing.
+
+        What differs from it is listed as well.
+        """
+        commit = self._git("commit-tree", "-m", "-", tree)
+        (Path(self.directory) / "HEAD").write_bytes(commit)
+        self._stamps["HEAD"] = self._stamp("HEAD")
 
     def _unlooked(self, name: str, reason: Reason) -> Unlooked:
         try:
@@ -780,7 +846,7 @@ class Store:
         size = sum(sizes[name] for name in copied)
         for name in sorted(tracked, key=lambda name: sizes[name]):
             if size + sizes[name] > MOST_BYTES:
-                unlooked[name] = Unlooked("large", stamps.pop(name))
+                unlooked[name] = Unlooked("large", stamps.pop(name)[:2])
             else:
                 size += sizes[name]
         self._size += size
@@ -835,7 +901,10 @@ class Store:
         for each in [] if same else self._differences(before.tree, after.tree):
             if after.why_unlooked(each.path):
                 continue
-            if reason := before.why_unlooked(each.path):
+            reason = before.why_unlooked(each.path)
+            if not (each.before or before.is_complete):
+                reason = reason or "ignored"
+            if reason:
                 if not each.after:
                     gone[each.path] = reason
                 elif self._is_touched(each.path, before.time):
@@ -898,8 +967,9 @@ class Store:
 
     def _gone(self, before: Snapshot, after: Snapshot) -> dict[str, Reason]:
         """Return what is gone of what ``before`` has not looked at."""
-        ignored = map(os.fsdecode, before.ignored - after.ignored)
-        names: dict[str, Reason] = dict.fromkeys(ignored, "ignored")
+        ignored = before.ignored
+        ignored = frozenset() if ignored is after.ignored else ignored - after.ignored
+        names: dict[str, Reason] = dict.fromkeys(map(os.fsdecode, ignored), "ignored")
         for name in before.others.keys() - after.others.keys():
             reason = before.why_unlooked(name)
             if reason and reason not in ("Emacs", "temporary"):
@@ -917,9 +987,7 @@ class Store:
             if is_asked and not stamp and name not in before.unlooked:
                 names[name] = reason
         return {
-            name: reason
-            for name, reason in names.items()
-            if not os.path.lexists(self._path(name))
+            name: reason for name, reason in names.items() if not self._exists(name)
         }
 
     def _is_touched(self, name: str, since: int) -> bool:

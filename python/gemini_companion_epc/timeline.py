@@ -138,6 +138,7 @@ _NEXT = {
     (State.FADES, Event.PROMPT): State.ENDED,
 }
 """The states of a call after events: `Event.END` of its own, others of its CLI."""
+_CLOSED = {State.ENDED, State.DROPPED}
 
 
 def _is_same(cli: Facts, other: Facts) -> bool:
@@ -164,10 +165,10 @@ class _Call:
     @property
     def is_open(self) -> bool:
         """Whether it may write."""
-        return self.state not in (State.ENDED, State.DROPPED)
+        return self.state not in _CLOSED
 
-    def follow(self, step: "_Step", event: Event) -> None:
-        """Take the next state after ``event`` of ``step``."""
+    def state_after(self, step: "_Step", event: Event) -> State:
+        """Return the next state after ``event`` of ``step``."""
         if step.called is not None:
             is_own = event is Event.END and step.called.key == self.called.key
         else:
@@ -175,7 +176,7 @@ class _Call:
         following = _NEXT.get((self.state, event)) if is_own else None
         if following and event is Event.END and self.called.is_background:
             following = State.BACKGROUND
-        self.state = following or self.state
+        return following or self.state
 
 
 @dataclass(eq=False)
@@ -298,17 +299,32 @@ class _Tree:
         self.phase, self.problem, self.last = Phase.FOLLOWED, None, taken
         self.saved, self.since = taken.saved[0], taken.snapshot.time
 
-    def update(self, step: _Step, event: Event) -> None:
-        """Take note of ``event`` of ``step``: which calls and turns go on."""
+    def goes_on(self, step: _Step) -> bool:
+        """Return whether a call may write after ``step``."""
+        states = set(self._states_after(step, step.event))
+        return step.begins or not states <= _CLOSED
+
+    def _states_after(self, step: _Step, event: Event) -> list[State]:
+        """Return the states of the running calls after ``event`` of ``step``."""
+        states = []
         has_ended = False
         for call in self.running:
             if _has_exited(call.cli):
-                call.state = State.DROPPED
+                state = State.DROPPED
             # Two calls at once may have the same key.
-            elif not has_ended:
-                before = call.state
-                call.follow(step, event)
-                has_ended = event is Event.END and call.state is not before
+            elif has_ended:
+                state = call.state
+            else:
+                state = call.state_after(step, event)
+                has_ended = event is Event.END and state is not call.state
+            states.append(state)
+        return states
+
+    def update(self, step: _Step, event: Event) -> None:
+        """Take note of ``event`` of ``step``: which calls and turns go on."""
+        states = self._states_after(step, event)
+        for call, state in zip(self.running, states, strict=True):
+            call.state = state
         dropped = [call for call in self.running if call.state is State.DROPPED]
         self.dropped = (self.dropped + dropped)[-_MOST_LATE * 10 :]
         self.running = [call for call in self.running if call.is_open]
@@ -619,7 +635,7 @@ class Timeline:
             await self._renew(tree)
             before = None
         since = tree.since
-        taken = await self._taken(tree, tree.store)
+        taken = await self._taken(tree, tree.store, tree.goes_on(step))
         if taken is None:
             tree.lose(_SILENT)
             return Difference()
@@ -632,13 +648,16 @@ class Timeline:
             tree.meanwhile = [name for name, stamp in stamps if 0 < since < stamp.time]
         return Difference()
 
-    async def _taken(self, tree: _Tree, store: Store) -> _Taken | None:
-        """Take a snapshot by ``store``, or return None if Emacs does not answer."""
+    async def _taken(self, tree: _Tree, store: Store, goes_on: bool) -> _Taken | None:
+        """Take a snapshot by ``store``, or return None if Emacs does not answer.
+
+        A call ``goes_on`` after it, or none does.
+        """
         began = await self._saved()
         if began is None:
             return None
         head = await _in_thread(store.head)
-        listing = await _in_thread(store.listing)
+        listing = await _in_thread(store.listing, goes_on)
         shared, hidden = await self._answered(tree, listing.names)
         unanswered = set(listing.names).difference(shared, hidden)
         tree.stored.update(shared)

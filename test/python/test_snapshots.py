@@ -616,6 +616,34 @@ def test_new_file_is_new_though_others_are_gone(tree: Tree) -> None:
     assert tree.difference.moved == ["src/other.ts"]
 
 
+def test_copy_of_one_of_many_ignored_files_that_is_gone_is_not_new(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MOST_OTHERS", 2)
+    tree.put(".gitignore", b"*.o\n.env\n")
+    tree.put(".env", b"1")
+    for number in range(3):
+        tree.put(f"{number}.o", b"mine %d" % number)
+    tree.begin()
+
+    def after(goes_on: bool) -> Difference:
+        before, listing = tree.last, tree.store.listing(goes_on)
+        tree.last = tree.store.take(listing, listing.names)
+        time.sleep(0.01)
+        return tree.store.difference(before, tree.last)
+
+    # Without new files, it is not known whether one is gone.
+    (tree.root / "0.o").unlink()
+    assert after(goes_on=False).is_quiet
+    assert not tree.last.is_complete
+    after(goes_on=True)
+    tree.put("copy", (tree.root / "1.o").read_bytes())
+    (tree.root / "1.o").unlink()
+    difference = after(goes_on=False)
+    assert (difference.changes, difference.moved) == ([], ["copy"])
+    assert difference.gone == [("1.o", "ignored")]
+
+
 def test_file_from_elsewhere_is_not_new_though_its_time_is(tree: Tree) -> None:
     outside = tree.root.parent / "outside"
     outside.write_bytes(b"mine")
@@ -688,7 +716,7 @@ def test_git_is_killed_that_waits_for_a_pipe(
     tree.begin()
     os.mkfifo(tree.root / ".gitignore")
     monkeypatch.setattr(snapshots, "_LIMIT", 0.2)
-    with pytest.raises(GitTooSlow, match=r"git ls-files took longer than 0.2 s"):
+    with pytest.raises(GitTooSlow, match=r"git status took longer than 0.2 s"):
         tree.found()
 
 

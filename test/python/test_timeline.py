@@ -245,10 +245,10 @@ async def test_call_in_the_background_goes_on_behind_its_turn(
     texts = iter("23")
     snapshot = Timeline._taken
 
-    async def writes(self: Timeline, tree: Any, store: Store) -> Any:
+    async def writes(self: Timeline, tree: Any, *others: Any) -> Any:
         if scene.timeline._trees[str(scene.root)].turns == []:
             scene.write(**{f"a{text}": text for text in [next(texts, "")] if text})
-        return await snapshot(self, tree, store)
+        return await snapshot(self, tree, *others)
 
     await scene.prompt()
     await scene.begin("serve", is_background=True)
@@ -351,6 +351,41 @@ async def test_ignored_files_are_not_new_when_the_rule_goes(scene: Scene) -> Non
     report = scene.emacs.wrote[-1]
     assert list(scene.emacs.last[1]) == [".gitignore"]
     assert (report["unknown"], report["unknown_count"]) == (["out2/x"], 1)
+
+
+async def test_ignored_files_are_listed_while_a_call_may_write(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[bool] = []
+    listing = Store.listing
+
+    def listens(store: Store, goes_on: bool) -> Listing:
+        listed.append(goes_on)
+        return listing(store, goes_on)
+
+    monkeypatch.setattr(Store, "listing", listens)
+    scene.write(**{".gitignore": "out*\n", "out1": "1", "out2": "2", "out3": "3"})
+    await scene.prompt()
+    await scene.begin("first")
+    await scene.begin("second")
+    (scene.root / "out1").unlink()
+    await scene.end("first")
+    assert scene.emacs.wrote[-1]["gone"] == ["out1"]
+    (scene.root / "out2").unlink()
+    await scene.end("second")
+    assert scene.emacs.wrote[-1]["gone"] == ["out2"]
+    assert listed == [False, True, True, True, False]
+    # What the user has made meanwhile is not new when no rule hides it.
+    scene.write(out4="4")
+    await scene.begin("third")
+    scene.write(**{".gitignore": "", "out4": "5"})
+    await scene.end("third")
+    assert scene.emacs.last == ("third", {".gitignore": (b"out*\n", b"")})
+    assert scene.emacs.wrote[-1]["unknown"] == ["out4"]
+    # What is gone was said, so the turn ends quietly.
+    (scene.root / "out4").unlink()
+    await scene.turn_end()
+    assert scene.timeline._trees[str(scene.root)].is_settled
 
 
 async def test_files_that_were_moved_here_are_not_new(scene: Scene) -> None:
@@ -464,9 +499,9 @@ async def test_cli_does_not_wait_for_a_slow_snapshot(
     loop = asyncio.get_running_loop()
     listing = Store.listing
 
-    def slow(store: Store) -> Listing:
+    def slow(store: Store, goes_on: bool) -> Listing:
         asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
-        return listing(store)
+        return listing(store, goes_on)
 
     monkeypatch.setattr(Store, "listing", slow)
     await scene.begin("make")
