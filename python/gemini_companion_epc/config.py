@@ -72,6 +72,8 @@ class Config:
     """Time between two checks of the file to which hooks write their failures."""
     quiet_time: float = 1
     """Time after a turn in which nothing is written, so that its calls have ended."""
+    commit_check: float = 2
+    """Time between two checks after that whether the user has committed."""
     diff_limit: float = 120
     """Time limit for Emacs to answer open-diff and close-diff."""
     file_check: float = 60

@@ -288,6 +288,13 @@ class _Tree:
     """Whether nothing was written for a moment since all turns have ended."""
     looks: asyncio.Task[None] | None = None
     """Looks for that moment."""
+    commits: asyncio.Task[None] | None = None
+    """Looks for commits after that moment."""
+
+    def cancel(self) -> None:
+        """Look for nothing any more."""
+        for task in filter(None, (self.looks, self.commits)):
+            task.cancel()
 
     def lose(self, problem: Problem | None, phase: Phase = Phase.LOST) -> None:
         """Enter ``phase`` because of ``problem``."""
@@ -389,8 +396,7 @@ class Timeline:
     def forget(self) -> None:
         """Delete all snapshots, as other files are excluded now."""
         for tree in self._trees.values():
-            if tree.looks:
-                tree.looks.cancel()
+            tree.cancel()
         self._trees.clear()
         if self._directory:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -549,6 +555,8 @@ class Timeline:
             if tree.looks:
                 tree.looks.cancel()
             tree.looks = asyncio.ensure_future(self._look(tree, step))
+        if tree.is_settled and (tree.commits is None or tree.commits.done()):
+            tree.commits = asyncio.ensure_future(self._look_for_commits(tree, step))
 
     async def _look(self, tree: _Tree, step: _Step) -> None:
         """Look at ``tree`` after a turn until nothing is written, or one begins."""
@@ -560,6 +568,22 @@ class Timeline:
             look = self._advance_locked(tree, _Step(step.cli, Event.MOMENT))
             await asyncio.wait({self._start(look)})
             delay *= 2
+
+    async def _look_for_commits(self, tree: _Tree, step: _Step) -> None:
+        """Report commits soon, as Emacs may be killed, until a turn begins."""
+        while tree.is_settled:
+            await asyncio.sleep(self._config.commit_check)
+            await asyncio.wait({self._start(self._report_commits_now(tree, step))})
+
+    async def _report_commits_now(self, tree: _Tree, step: _Step) -> None:
+        async with tree.lock:
+            if not (tree.is_settled and tree.store and tree.last):
+                return
+            head = await _in_thread(tree.store.head)
+            # A call that begins now may have committed before its snapshot.
+            if head != tree.last.head and not self._beginning:
+                before, tree.last = tree.last.head, replace(tree.last, head=head)
+                await self._report_commits(tree, step, before)
 
     @staticmethod
     def _follow_late(tree: _Tree, step: _Step) -> None:

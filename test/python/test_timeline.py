@@ -53,6 +53,7 @@ class Emacs(StubEmacs):
         self.is_silent = False
         self.since: list[int] = []
         self.committed: list[tuple[str, str]] = []
+        self.has_committed = asyncio.Event()
 
     async def ask(self, kind: str, facts: Facts, parts: Sequence[str | None]) -> Facts:
         if kind == "called":
@@ -71,6 +72,7 @@ class Emacs(StubEmacs):
             }
         if kind == "committed":
             self.committed.append((facts["base"], facts["commit"]))
+            self.has_committed.set()
             return {}
         assert kind == "wrote"
         rows = [
@@ -724,7 +726,7 @@ async def test_store_that_cannot_be_mended_begins_anew_with_the_next_prompt(
     await scene.begin("make")
     await scene.end("make")
 
-    def fails(self: Store) -> Listing:
+    def fails(self: Store, goes_on: bool) -> Listing:
         raise DamagedStore("git failed: /store/x")
 
     with monkeypatch.context() as patched:
@@ -937,3 +939,33 @@ async def test_lines_that_a_call_takes_from_the_user_are_reported(
     scene.git("checkout", "-q", ".")
     await scene.end("git checkout .")
     assert scene.emacs.wrote[-1]["taken_count"] == 2
+
+
+async def test_a_commit_is_reported_soon_after_a_turn_and_once(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "root", commit_check=0.01)
+
+    async def commit(text: str) -> None:
+        scene.write(a=text)
+        scene.git("commit", "-qam", text)
+
+    async def reports(number: int) -> None:
+        while len(scene.emacs.committed) < number:
+            await scene.emacs.has_committed.wait()
+            scene.emacs.has_committed.clear()
+
+    await scene.prompt()
+    await scene.turn_end()
+    await commit("2")
+    await asyncio.wait_for(reports(1), 60)
+    await commit("3")
+    await asyncio.wait_for(reports(2), 60)
+    await scene.prompt()
+    # In a turn, it may be the CLI's.
+    await commit("4")
+    await scene.turn_end()
+    await commit("5")
+    await asyncio.wait_for(reports(3), 60)
+    await scene.prompt()
+    assert len(scene.emacs.committed) == 3
+    assert scene.emacs.committed[0][1] == scene.emacs.committed[1][0]
+    scene.timeline.end()
