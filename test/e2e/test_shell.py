@@ -771,3 +771,76 @@ def test_lines_of_the_user_that_a_command_takes_come_back(world: World) -> None:
     emacs.keys("u")
     # The edit tool has kept the line ends of the file.
     has(file, b"user\r\none\r\ntwo\r\n")
+
+
+def test_save_that_fails_and_a_busy_emacs_give_nothing_to_a_command(
+    world: World,
+) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    repository(world)
+    mine, other = world.file("mine.txt", "mine\n"), world.file("other.txt", "other\n")
+    started, saved = world.project / "started", world.project / "saved"
+    for file in (mine, other):
+        emacs.eval(f"(progn (find-file {lisp(file)}) nil)")
+    command = (
+        "touch started; while [ ! -e saved ]; do sleep 0.1; done; "
+        "echo cli >>mine.txt; echo cli >>other.txt"
+    )
+    cli.model.script(shell_of_gemini(command), say("first done"))
+    cli.prompt()
+    eventually(started.exists, "started")
+    # The disk is full while the user saves.
+    emacs.eval(
+        """(with-current-buffer "mine.txt"
+             (insert "user\\n")
+             (let ((write-contents-functions (list (lambda () (error "Full")))))
+               (ignore-errors (save-buffer)))
+             (set-buffer-modified-p nil)
+             (revert-buffer t t t)
+             nil)"""
+    )
+    saved.touch()
+    cli.wait_for("first done")
+    eventually(lambda: f"mine.txt: {command}" in edits(emacs), "it is recorded")
+    undo_turn(emacs, "Undid 4 edits")
+    has(mine, b"mine\n")
+    has(other, b"other\n")
+    # Emacs does not answer for longer than the server waits.
+    cli.model.script(shell_of_gemini(command), say("second done"))
+    cli.prompt()
+    eventually(started.exists, "started")
+    emacs.eval(
+        """(with-current-buffer "other.txt"
+             (revert-buffer t t t) (insert "user\\n") (save-buffer) nil)"""
+    )
+    os.kill(emacs.pid, signal.SIGSTOP)
+    try:
+        saved.touch()
+        cli.wait_for("second done")
+    finally:
+        os.kill(emacs.pid, signal.SIGCONT)
+    # It may have answered at the last moment.
+    emacs.holds(
+        """(or (gemini-companion-part-findings 'shell "/")
+               (< 4 (length (gemini-companion-edits))))"""
+    )
+    undo_all(emacs)
+    assert other.read_bytes().startswith(b"user\nother\n")
+
+
+def test_excluded_file_whose_directory_goes_is_neither_shown_nor_restored(
+    world: World,
+) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    for name in ("conf/.env", "conf/plain.txt"):
+        world.file(name, f"committed {name}\n")
+    git(world, "add", "-A")
+    git(world, "commit", "-qm", "x")
+    cli.is_free(shell_of_gemini("rm -r conf; echo cli >conf"))
+    emacs.holds("(seq-find #'gemini-companion-edit-unmarked (gemini-companion-edits))")
+    emacs.command("gemini-companion-turn-page")
+    emacs.wait_for("1 file moved here, 1 removed, not kept")
+    assert "committed conf/.env" not in emacs.screen()
+    undo_turn(emacs, "stays")
+    # The new file is in the place of the directory.
+    assert (world.project / "conf").read_text() == "cli\n"
