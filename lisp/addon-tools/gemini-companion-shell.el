@@ -55,8 +55,8 @@
 NUMBER is that of the write, and FILE a true name.  It had the bytes BEFORE, and
 then AFTER: nil without a file, and `unknown' if they are too many to be kept,
 or a CLI has not told them.  If REPORTED, the file was written some time before
-the write got its number."
-  number file before after reported)
+the write got its number.  BLOB is the name of AFTER in git, once it is known."
+  number file before after reported (blob nil))
 
 (defvar gemini-companion-shell--number 0
   "The number of the last write of Emacs while a tool was running.")
@@ -313,6 +313,17 @@ edit."
             (gemini-companion-revert file)))
         (apply-partially answer nil))))))
 
+(defun gemini-companion-shell--made-p (blob write)
+  "Return non-nil if WRITE has made a content that has the name BLOB in git."
+  (equal blob
+         (or (gemini-companion-shell--write-blob write)
+             (setf (gemini-companion-shell--write-blob write)
+                   (let ((after (gemini-companion-shell--write-after write)))
+                     (if (stringp after)
+                         (secure-hash (if (length= blob 64) 'sha256 'sha1)
+                                      (concat (format "blob %d\0" (length after)) after))
+                       'none))))))
+
 (defun gemini-companion-shell--record (session facts change many writes taken)
   "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
 If MANY is non-nil, its contents were not sent.  WRITES are those of Emacs
@@ -324,6 +335,10 @@ the change is recorded, or is the user's; `lost' if it cannot be; or else a
                (true-name (gemini-companion-text-true-name file))
                (before (gemini-companion-shell--content before))
                (after (gemini-companion-shell--content after))
+               ;; A command may have moved a file at which no snapshot has looked.
+               (moved (and (equal "" old)
+                           (seq-some (apply-partially #'gemini-companion-shell--made-p new)
+                                     writes)))
                (writes (seq-filter (lambda (write)
                                      (equal true-name
                                             (gemini-companion-shell--write-file write)))
@@ -331,7 +346,9 @@ the change is recorded, or is the user's; `lost' if it cannot be; or else a
                (unmarked (gemini-companion-unmarked-entry
                           name old new old-modes new-modes)))
     (cond
-     ((memq 'unknown (list before after)) 'lost)
+     ((or (memq 'unknown (list before after))
+          (and moved (null writes)))
+      'lost)
      ((or many
           (equal before after)
           (not (seq-every-p #'gemini-companion-shell--text-p (list before after)))

@@ -168,7 +168,7 @@ class Snapshot:
         return self.large is not None and name not in self.large
 
     def is_in_ignored_directory(self, name: str) -> bool:
-        """Return whether ``name`` is or is in a directory that is ignored as a whole."""
+        """Return whether ``name`` is, or is in, a directory that git ignores whole."""
         is_in_one = name.endswith("/") or os.fsencode(name) not in self.ignored
         return self.why_unlooked(name) == "ignored" and is_in_one
 

@@ -191,6 +191,30 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
                                          (gemini-companion-edit-file edit)))
                       (gemini-companion-edits))))
 
+;; An undo deleted it.
+(ert-deftest gemini-companion-shell-new-file-with-a-text-of-the-user-is-no-change ()
+  (gemini-companion-test-with-edits '(("a" "1\n"))
+    (gemini-companion-part-start 'shell)
+    (unwind-protect
+        (with-current-buffer (find-file-noselect "a")
+          (gemini-companion-shell-called t)
+          (gemini-companion-shell-test-save "mine\n")
+          (let ((said (ert-with-message-capture said
+                        (gemini-companion-shell-test-wrote
+                         session
+                         (list (gemini-companion-shell-test-change "b" nil "mine\n")
+                               (gemini-companion-shell-test-change "c" nil "other\n")
+                               (gemini-companion-shell-test-change "image" nil "mine\0"))
+                         :saved (list 0 0 gemini-companion-shell--number
+                                       gemini-companion-shell--number))
+                        (gemini-companion-test-run-timers)
+                        said)))
+            (should (equal '(("c" . "make") ("1 file" . "make"))
+                           (gemini-companion-shell-test-edits)))
+            (should (string-search "not recorded, as you have written it at once, or its \
+text is lost: b" said))))
+      (gemini-companion-part-stop 'shell))))
+
 (ert-deftest gemini-companion-shell-line-of-latin-1-is-one-line ()
   (gemini-companion-test-with-edits '(("a" "eins\nzwei\nl\351\n"))
     (gemini-companion-shell-test-wrote
