@@ -403,13 +403,12 @@ The value is as in `gemini-companion-unmarked-others'."
 
 (defun gemini-companion-shell--taken (facts changes)
   "Return what CHANGES took of the user by FACTS, an alist from some of them.
-Each value is as `gemini-companion-edit-taken'; the lines of CLIs are among
-them."
+Each value is a cons of t if a commit has the file, and of the bytes of the
+lines; those of CLIs are among them."
   (mapcar (pcase-lambda (`(,index ,tracked ,file))
             (let ((bytes (gemini-companion-shell--content file)))
               (cons (aref changes index)
-                    (cons tracked (gemini-companion-shell--lines
-                                   (if (stringp bytes) bytes ""))))))
+                    (cons tracked (if (stringp bytes) bytes "")))))
           (plist-get facts :taken)))
 
 (defun gemini-companion-shell--lines (bytes &optional without)
@@ -424,9 +423,10 @@ Leave out those that WITHOUT has, a table."
 
 (defun gemini-companion-shell--taken-by (old new taken writes file)
   "Return those of TAKEN that OLD has and NEW has not, both bytes, or nil.
+The value is as `gemini-companion-edit-taken'.
 Lines that the user has saved meanwhile by WRITES count as well, but not those
 that an edit of a CLI has written to FILE, a true name."
-  (let* ((tables (cons (cdr taken)
+  (let* ((tables (cons (gemini-companion-shell--lines (cdr taken))
                        (mapcar #'gemini-companion-shell--saved-by writes)))
          (now (gemini-companion-shell--lines (or new "")))
          (of-clis (mapcar #'gemini-companion-shell--written-by

@@ -98,8 +98,9 @@ _BY_HAND = re.compile(r"[^:]*\((continue|edit)\)")
 _MOST_COMMITS = 20_000
 # Of the branches and tags, the last ones are looked at for lines that are taken.
 _MOST_TIPS = 50
+_LIMIT_OF_TIPS = 2.0
 _BLOB = re.compile(rb"([0-9a-f]+) blob \d+")
-_LARGEST_TAKEN = 1024 * 1024
+_LARGEST_TAKEN = 512 * 1024
 _AUTHOR = "%at %ae"
 # What git says outside of work trees: of a plain directory, or of a bare repository.
 _NO_WORK_TREE = ("not a git repository", "must be run in a work tree")
@@ -370,6 +371,11 @@ class Store:
         except OSError:
             return False
 
+    def delete(self) -> None:
+        """Delete the store, if its name is not of another one by now."""
+        if self.exists():
+            shutil.rmtree(self.directory, ignore_errors=True)
+
     def mend(self) -> None:
         """Make all but the objects anew; the next snapshot is the first one.
 
@@ -535,7 +541,7 @@ class Store:
         pattern = ":(glob)**/.gitattributes"
         names = self._ask("ls-files", "-z", "--", pattern).split("\0")
         files = [os.path.join(self.root, name) for name in names if name]
-        files.append(self._files["info/attributes"])
+        files += self._path(".gitattributes"), self._files["info/attributes"]
         texts = b"".join(map(git.read, files))
         # The user's own files may be links.
         own = self._ask("config", "--path", "core.attributesFile")
@@ -1160,7 +1166,14 @@ class Store:
         options = "--format=%(objectname)", "--sort=-committerdate"
         places = "refs/heads", "refs/remotes", "refs/tags"
         count = f"--count={_MOST_TIPS}"
-        tips = self._user_git("for-each-ref", *options, count, *places).decode().split()
+        command = "for-each-ref", *options, count, *places
+        try:
+            environ = git.user_environ()
+            listed = git.run(command, environ, self.root, limit=_LIMIT_OF_TIPS)
+            tips = listed.decode().split()
+        except GitTooSlow:
+            # To sort very many of them takes long.
+            tips = []
         commits = list(dict.fromkeys([head.commit for head in heads if head.commit]))
         found: dict[str, tuple[set[str], set[bytes]]] = {}
         for name in names:

@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 # A directory that does not answer must not take the threads of others.
-_threads = ThreadPoolExecutor(8, "snapshots")
+_threads = ThreadPoolExecutor(16, "snapshots")
 
 MOST_FILES = 20
 """Maximum number of files of one interval whose texts Emacs gets."""
@@ -85,7 +85,7 @@ _RESTART = "run M-x gemini-companion-restart"
 _SLOW = Problem("the snapshot took too long", "list large directories in .gitignore")
 _SILENT = Problem("Emacs did not answer")
 _LATE = Problem("no snapshot before it")
-_NOT_BEGUN = Problem("the server did not run as it began")
+_NOT_BEGUN = Problem("the server has no snapshot before it")
 _REFUSED = Problem("it seemed to be refused")
 _RESTORED = Problem("you have undone or restored files meanwhile")
 _DELETED = Problem("its snapshots were deleted, as by a cleaner of temporary files")
@@ -398,7 +398,10 @@ class Timeline:
         for tree in self._trees.values():
             tree.cancel()
         self._trees.clear()
-        if self._directory:
+        # The calls that run have no snapshot before them any more.
+        self._begun.clear()
+        # The name may be of another directory, see `_new_name`.
+        if self._directory and _identity(self._directory) == self._identity:
             shutil.rmtree(self._directory, ignore_errors=True)
         self._directory = ""
 
@@ -493,7 +496,9 @@ class Timeline:
         """Begin ``step`` in the repositories inside ``tree``."""
         found = await _in_thread(_nested_in, tree.root, tree.nested, tree.last)
         for name in set(tree.nested).difference(found):
-            self._trees.pop(os.path.join(tree.root, name), None)
+            gone = self._trees.pop(os.path.join(tree.root, name), None)
+            if gone and gone.store:
+                await _in_thread(gone.store.delete)
         tree.nested = found[:MOST_NESTED]
         for name in tree.nested:
             its_step = replace(step, nested={})
@@ -706,7 +711,7 @@ class Timeline:
     async def _renew(self, tree: _Tree) -> None:
         """Begin a new store for ``tree``, or raise GitError."""
         if tree.store is not None:
-            await _in_thread(shutil.rmtree, tree.store.directory, True)
+            await _in_thread(tree.store.delete)
         tree.store = None
         tree.is_broken = False
         tree.stored.clear()

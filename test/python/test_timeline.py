@@ -768,12 +768,41 @@ async def test_call_that_began_before_the_server_is_said(scene: Scene) -> None:
     scene.write(a="2")
     await scene.end("make")
     assert scene.emacs.last == ("make", {})
-    problem = "the server did not run as it began"
+    problem = "the server has no snapshot before it"
     assert scene.emacs.wrote[-1]["problem"] == problem
     await scene.begin("make")
     scene.write(a="3")
     await scene.end("make")
     assert scene.emacs.last == ("make", {"a": (b"2", b"3")})
+
+
+async def test_call_is_said_if_other_files_are_excluded_meanwhile(
+    scene: Scene,
+) -> None:
+    await scene.begin("make")
+    scene.timeline.forget()
+    scene.write(a="2")
+    await scene.end("make")
+    problem = "the server has no snapshot before it"
+    assert scene.emacs.wrote[-1]["problem"] == problem
+
+
+async def test_directory_in_the_place_of_snapshots_is_not_deleted(scene: Scene) -> None:
+    await scene.begin("make")
+    await scene.end("make")
+    private = store_of(scene).parent
+    shutil.rmtree(private)
+    # Somebody else makes the name one of a directory of the user.
+    mine = scene.root.parent / "mine"
+    (mine / "1" / "objects").mkdir(parents=True)
+    private.symlink_to(mine)
+    await scene.begin("make")
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+    scene.timeline.end()
+    assert (mine / "1" / "objects").exists()
+    private.unlink()
 
 
 async def test_two_calls_with_the_same_key_end_one_by_one(scene: Scene) -> None:

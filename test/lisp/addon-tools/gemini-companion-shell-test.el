@@ -409,7 +409,7 @@ not kept, 1 new repository" . "make"))
   (gemini-companion-shell-test-with-file "1\n"
     (gemini-companion-shell-test-save "1\nsaved\n")
     (let ((writes gemini-companion-shell--writes)
-          (none (cons t (make-hash-table))))
+          (none '(t . "")))
       (pcase (gemini-companion-shell--taken-by "1\nsaved\n" "1\n" none writes "/none")
         (`(t . ,lines) (should (equal '("saved") (hash-table-keys lines))))
         (_ (ert-fail "Not taken")))
