@@ -95,7 +95,9 @@ This is the value of `gemini-companion-overview-row-notes-function'."
                                       :test #'gemini-companion-session-same-p)
                            (gemini-companion-undone-note session))
            when text
-           collect (list (format "%s: %s" (gemini-companion-session-name session) text)
+           collect (list (propertize
+                          (format "%s: %s" (gemini-companion-session-name session) text)
+                          'face (get-text-property 0 'face text))
                          'gemini-companion-show-undone)))
 
 (setq gemini-companion-turn-addition-function

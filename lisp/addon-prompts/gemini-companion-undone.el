@@ -302,13 +302,15 @@ changes are to be reported again.  This is for
   (run-hooks 'gemini-companion-turn-addition-hook))
 
 (defun gemini-companion-undone-note (session)
-  "Return what is to be reported to the CLI of SESSION, or was, as a text, or nil."
+  "Return what is to be reported to the CLI of SESSION, or was, as a text, or nil.
+What was reported needs no attention: it is in the face `shadow'."
   (let ((count (length (and gemini-companion-report-undone
                             (gemini-companion-undone-of-session session))))
         (time (alist-get session gemini-companion-undone--reported nil nil
                          #'gemini-companion-session-same-p)))
     (cond ((< 0 count) (format "%d undone to report" count))
-          (time (format-time-string "undone reported %H:%M" time)))))
+          (time (propertize (format-time-string "undone reported %H:%M" time)
+                            'face 'shadow)))))
 
 ;;;; Life
 

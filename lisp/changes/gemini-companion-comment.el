@@ -37,7 +37,7 @@
 ;;;; Customization
 
 (defface gemini-companion-comment
-  '((t :inherit (italic warning)))
+  '((t :inherit (italic font-lock-variable-name-face)))
   "Face of comments on lines."
   :group 'gemini-companion-reviews)
 

@@ -25,7 +25,7 @@
 Each unfolding of the rest doubles the number.")
 
 (defface gemini-companion-user-edited
-  '((t :inherit warning))
+  '((t :inherit (bold font-lock-variable-name-face)))
   "Face of the mark before lines that you have changed in a proposal."
   :group 'gemini-companion-reviews)
 

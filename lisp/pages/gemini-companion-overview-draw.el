@@ -52,8 +52,9 @@
   "Face of the row of a file in the overview."
   :group 'gemini-companion-reviews)
 
+;; On a white background, the orange of the face `warning' has a contrast of 2.3.
 (defface gemini-companion-file-remark
-  '((t :inherit warning))
+  '((t :inherit (bold font-lock-variable-name-face)))
   "Face of what needs attention in a row of the overview."
   :group 'gemini-companion-reviews)
 
@@ -268,8 +269,9 @@ Return nil if the lines are not marked."
     (pcase (gemini-companion-overview-row-kind row)
       ('note
        (gemini-companion-overview-draw--line
-        width "" (propertize (gemini-companion-overview-row-text row)
-                             'face 'gemini-companion-file-remark)))
+        width "" (let ((text (gemini-companion-overview-row-text row)))
+                   (propertize text 'face (or (get-text-property 0 'face text)
+                                              'gemini-companion-file-remark)))))
       ('waiting (gemini-companion-overview-draw--waiting row width))
       ('proposal (gemini-companion-overview-draw--proposal row before width))
       ('request (gemini-companion-overview-draw--request row before width))
@@ -482,7 +484,7 @@ omitted."
       (list (unless (gemini-companion-session-connected-p session) "disconnected")
             (gemini-companion-notify-description session)
             (and (gemini-companion-auto-on-p session)
-                 (propertize "auto-accept" 'face 'warning))
+                 (propertize "auto-accept" 'face 'gemini-companion-file-remark))
             (when-let* ((opening (gemini-companion-comment-opening session)))
               (propertize (concat ">> " (gemini-companion-text-escaped-line opening 200))
                           'face 'gemini-companion-comment))
@@ -652,7 +654,7 @@ If YOURS is nil, they may be of another program."
               (gemini-companion-overview-draw--answer edit)
               (if (memq (gemini-companion-overview-row-outcome row)
                         '(unreviewed unwritten))
-                  'warning
+                  'gemini-companion-file-remark
                 'shadow)
               (gemini-companion-overview-draw--lines-of-file row)))
      name

@@ -95,6 +95,10 @@ PID is its process, and DIRECTORY that of the process, or nil."
    :id (if pid (format "linked-%s" pid) (concat "?" client))
    :client client :pid pid :directory directory))
 
+(defun gemini-companion-session--linked-p (session)
+  "Return non-nil if the CLI of SESSION is linked but not connected."
+  (string-match-p "\\`\\(?:linked-\\|\\?\\)" (or (gemini-companion-session-id session) "")))
+
 (defun gemini-companion-session-of-processes (pids)
   "Return the session of the connected CLI whose process is one of PIDS, or nil."
   (seq-find (lambda (session) (memql (gemini-companion-session-pid session) pids))
@@ -174,11 +178,14 @@ Return nil if both are nil."
   "Return the name of SESSION for the user, such as \"Qwen Code (shop)\".
 If the directory and the host are unknown, or if another connected CLI has the
 same name, it includes the process, as in \"Qwen Code (shop, process 12)\", or
-the beginning of the ID of SESSION if the process is unknown."
+the beginning of the ID of SESSION if the process is unknown.  After the CLI has
+disconnected, as in another Emacs, the process says nothing to the user."
   (pcase-let (((cl-struct gemini-companion-session id pid directory remote) session))
     (let* ((directory-name (gemini-companion-session-directory-name directory remote))
            (process (when (or (null directory-name)
-                              (gemini-companion-session--namesake-p session))
+                              (and (or (gemini-companion-session-connected-p session)
+                                       (gemini-companion-session--linked-p session))
+                                   (gemini-companion-session--namesake-p session)))
                       (cond (pid (format "process %d" pid))
                             (id (format "session %.8s" id))))))
       (format "%s (%s)" (gemini-companion-session-title session)

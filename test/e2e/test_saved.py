@@ -37,6 +37,10 @@ def test_changes_left_survive_a_kill_and_an_exit_of_emacs(world: World) -> None:
     emacs = world.emacs(files[0], name="second")
     emacs.wait_for("~12")
     emacs.wait_for_match(r"(?m)^zwei +[┇:]$")
+    # How each was answered is known as well.
+    emacs.command("gemini-companion-turn-page")
+    emacs.wait_for_match(r"auto +\+\d+ \S\d+ +f\.txt")
+    emacs.keys("q")
     emacs.command("gemini-companion-next-change")
     emacs.says("Change 1 of 12, a.txt")
     goes(emacs, "u", "Change 1 of 11, a.txt", 8)

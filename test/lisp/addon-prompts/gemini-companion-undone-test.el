@@ -123,6 +123,10 @@ the next change."
     (funcall ask 'read)
     (gemini-companion-list)
     (should (string-match-p "undone reported [0-9:]+$" (buffer-string)))
+    ;; It is no warning.
+    (let ((text (buffer-string)))
+      (should (eq 'shadow (get-text-property (string-match "undone reported" text)
+                                             'face text))))
     (should-not (funcall ask))
     (gemini-companion-list)
     (should-not (string-search "undone reported" (buffer-string)))))

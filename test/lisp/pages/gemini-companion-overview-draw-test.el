@@ -13,6 +13,49 @@
     (goto-char (point-min))
     (gemini-companion-overview-test--line (1+ width))))
 
+(defun gemini-companion-overview-draw-test-contrast (one other)
+  "Return the contrast of the colors ONE and OTHER, lists of three components."
+  (let ((luminance
+         (lambda (color)
+           (cl-loop for value in color
+                    for weight in '(0.2126 0.7152 0.0722)
+                    for part = (/ (float value) 65535)
+                    sum (* weight (if (<= part 0.03928)
+                                      (/ part 12.92)
+                                    (expt (/ (+ part 0.055) 1.055) 2.4)))))))
+    (pcase-let ((`(,high ,low) (sort (mapcar luminance (list one other)) #'>)))
+      (/ (+ high 0.05) (+ low 0.05)))))
+
+(defun gemini-companion-overview-draw-test-foreground (face)
+  "Return the name of the color of FACE on a light background, or nil."
+  (let ((attributes
+         (seq-some (pcase-lambda (`(,display . ,attributes))
+                     (when (or (memq display '(t default))
+                               (and (equal '(background light)
+                                           (assq 'background display))
+                                    (not (equal '(class grayscale)
+                                                (assq 'class display)))))
+                       (if (consp (car attributes)) (car attributes) attributes)))
+                   (face-default-spec face))))
+    (or (plist-get attributes :foreground)
+        (seq-some #'gemini-companion-overview-draw-test-foreground
+                  (ensure-list (plist-get attributes :inherit))))))
+
+;; That of `warning' was 2.3.
+(ert-deftest gemini-companion-overview-draw-texts-have-contrast ()
+  (require 'font-lock)
+  (pcase-dolist (`(,face . ,background)
+                 '((gemini-companion-comment . (#xfdfd #xf6f6 #xe3e3))
+                   (gemini-companion-file-remark . (#xffff #xffff #xffff))
+                   (gemini-companion-user-edited . (#xffff #xffff #xffff))))
+    (ert-info ((symbol-name face))
+      (should (<= 4.5
+                  (gemini-companion-overview-draw-test-contrast
+                   background
+                   (cdr (assoc (downcase (gemini-companion-overview-draw-test-foreground
+                                          face))
+                               color-name-rgb-alist))))))))
+
 (ert-deftest gemini-companion-overview-draw-leaves-out-what-matters-least ()
   (let* ((turn (gemini-companion-turn-make :prompt "use decimals for money, everywhere"
                                            :began 0 :ended 2))

@@ -29,7 +29,9 @@
             (`(,name . ,facts)
              '(("Qwen Code (web)" :client "qwen" :pid 7 :directory "/home/web/")
                ("Gemini CLI (web, process 7)"
-                :client "gemini" :pid 7 :directory "/home/web/")
+                :client "gemini" :pid 7 :directory "/home/web/" :id "linked-7")
+               ;; It was connected to the last Emacs.
+               ("Gemini CLI (web)" :client "gemini" :pid 7 :directory "/home/web/")
                ("Gemini CLI (ssh:far)" :client "gemini" :remote "/ssh:far:")
                ("the CLI (\\u202Eweb-...0123456789a\\u200B)"
                 :directory "/x/\u202Eweb-0123456789abcdef0123456789a\u200B/")
@@ -37,7 +39,16 @@
                ("the CLI (session 01234567)")))
           (should (equal name (gemini-companion-session-name
                                (gemini-companion-session-from-facts
-                                (append '(:id "0123456789") facts)))))))
+                                (append facts '(:id "0123456789")))))))
+        ;; Both are connected.
+        (gemini-companion-test-set-sessions
+         (mapcar (lambda (pid)
+                   (gemini-companion-session-make
+                    :id (format "%d" pid) :client "gemini" :pid pid :directory "/web/"))
+                 '(7 8)))
+        (should (equal '("Gemini CLI (web, process 7)" "Gemini CLI (web, process 8)")
+                       (mapcar #'gemini-companion-session-name
+                               (gemini-companion-sessions)))))
     (gemini-companion-test-set-sessions nil))
   (should (equal "Qwen Code"
                  (gemini-companion-session-title
