@@ -15,6 +15,7 @@ import asyncio
 import json
 import logging
 import os
+import secrets
 import shutil
 import tempfile
 from collections import deque
@@ -373,7 +374,7 @@ class Timeline:
         self._trees: dict[str, _Tree] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._directory = ""
-        self._identity: tuple[int, int] | None = None
+        self._secret = ""
         self._number = 0
         self._beginning: set[_Step] = set()
         """The calls that begin, before their snapshots."""
@@ -400,8 +401,7 @@ class Timeline:
         self._trees.clear()
         # The calls that run have no snapshot before them any more.
         self._begun.clear()
-        # The name may be of another directory, see `_new_name`.
-        if self._directory and _identity(self._directory) == self._identity:
+        if self._is_own_directory():
             shutil.rmtree(self._directory, ignore_errors=True)
         self._directory = ""
 
@@ -722,13 +722,22 @@ class Timeline:
 
     def _new_name(self) -> str:
         """Return the name of a new file below the private directory."""
-        # A cleaner may have deleted it, and others may have made another one.
-        if not self._directory or _identity(self._directory) != self._identity:
+        if not self._is_own_directory():
             prefix = os.path.basename(texts.prefix())
             self._directory = tempfile.mkdtemp(prefix=prefix)
-            self._identity = _identity(self._directory)
+            self._secret = secrets.token_hex(16)
+            os.mkdir(os.path.join(self._directory, self._secret))
         self._number += 1
-        return os.path.join(self._directory, str(self._number))
+        return os.path.join(self._directory, f"{self._number}-{self._secret}")
+
+    def _is_own_directory(self) -> bool:
+        """Return whether the private directory exists, and this server has made it.
+
+        If a cleaner deletes it, others may make another one with its name, but not
+        with what only this server could read in there.
+        """
+        mark = os.path.join(self._directory, self._secret)
+        return bool(self._directory) and os.path.isdir(mark)
 
     async def _hidden_since(self, tree: _Tree) -> bool:
         """Return whether a file in the store of ``tree`` is excluded by now."""
@@ -1026,15 +1035,6 @@ def _contents(store: Store, changes: Sequence[Change]) -> Mapping[str, bytes | N
         return store.texts(changes)
     except GitError:
         return {}
-
-
-def _identity(directory: str) -> tuple[int, int] | None:
-    """Return what tells ``directory`` from others with its name, None without one."""
-    try:
-        status = os.lstat(directory)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _root_of(directory: str) -> tuple[str, Problem | None]:

@@ -11,7 +11,7 @@ import pytest
 
 from gemini_companion_epc import snapshots
 from gemini_companion_epc.git import GitError
-from gemini_companion_epc.snapshots import DamagedStore, SnapshotError, Store
+from gemini_companion_epc.snapshots import SnapshotError, Store
 from test_snapshots import Tree
 
 
@@ -407,18 +407,6 @@ def test_damaged_store_is_mended_and_keeps_its_objects(
     tree.write(a=b"4\n")
     assert tree.found() == {"a": (b"3\n", b"4\n")}
     assert tree.content(change.after) == b"2\n"
-
-
-def test_store_that_somebody_else_has_made_is_none(tree: Tree) -> None:
-    store = tree.begin()
-    assert store.exists()
-    shutil.copytree(store.directory, f"{store.directory}2")
-    shutil.rmtree(store.directory)
-    assert not store.exists()
-    os.rename(f"{store.directory}2", store.directory)
-    assert not store.exists()
-    with pytest.raises(DamagedStore):
-        store.listing()
 
 
 # Lines of the user

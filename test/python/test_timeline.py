@@ -753,9 +753,8 @@ async def test_directory_that_another_user_has_made_anew_is_not_used(
     await scene.begin("make")
     await scene.end("make")
     private = store_of(scene).parent
-    shutil.copytree(private, f"{private}2")
     shutil.rmtree(private)
-    os.rename(f"{private}2", private)
+    private.mkdir()
     await scene.begin("make")
     assert store_of(scene).parent != private
     scene.write(a="2")
@@ -794,13 +793,15 @@ async def test_directory_in_the_place_of_snapshots_is_not_deleted(scene: Scene) 
     shutil.rmtree(private)
     # Somebody else makes the name one of a directory of the user.
     mine = scene.root.parent / "mine"
-    (mine / "1" / "objects").mkdir(parents=True)
+    for number in "123":
+        (mine / number / "objects").mkdir(parents=True)
     private.symlink_to(mine)
     await scene.begin("make")
     scene.write(a="2")
     await scene.end("make")
     assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
     scene.timeline.end()
+    assert sorted(file.name for file in mine.iterdir()) == ["1", "2", "3"]
     assert (mine / "1" / "objects").exists()
     private.unlink()
 
