@@ -57,9 +57,9 @@
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (should (equal " 1 to answer: M-x gemini-companion-review"
-                     (with-current-buffer terminal (gemini-companion-notify--header))))
+                     (with-current-buffer terminal (funcall gemini-companion-terminal-header-function))))
       ;; In no terminal of a CLI.
-      (should (equal " " (gemini-companion-notify--header)))
+      (should (equal " " (funcall gemini-companion-terminal-header-function)))
       (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (gemini-companion-list)
@@ -68,7 +68,7 @@
       (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
       (gemini-companion-state-report session 'edit nil)
       (should (equal " " (with-current-buffer terminal
-                           (gemini-companion-notify--header)))))))
+                           (funcall gemini-companion-terminal-header-function)))))))
 
 (ert-deftest gemini-companion-notify-header-counts-what-its-own-cli-asks ()
   (gemini-companion-notify-test-with
@@ -80,9 +80,9 @@
                                       (expand-file-name "a") "new\n")
       (gemini-companion-notify-test-settled 'question
         (should (equal "?2 " (car (gemini-companion-part-lighter 'notify))))
-        (should (string-search " 1 to answer: " (gemini-companion-notify--header))))
+        (should (string-search " 1 to answer: " (funcall gemini-companion-terminal-header-function))))
       (gemini-companion-state-report session 'edit nil)
-      (should (equal " " (gemini-companion-notify--header))))))
+      (should (equal " " (funcall gemini-companion-terminal-header-function))))))
 
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()
   (gemini-companion-notify-test-with

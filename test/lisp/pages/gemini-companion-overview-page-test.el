@@ -227,7 +227,7 @@
        (mapconcat #'number-to-string (number-sequence 1 60) "\n") number session))
     (gemini-companion-list)
     (let ((header (lambda ()
-                    (substring-no-properties (gemini-companion-overview--header)))))
+                    (substring-no-properties (gemini-companion-overview-test-header)))))
       (set-window-start nil (point-min))
       (should-not (string-search "to answer" (funcall header)))
       (forward-line 40)

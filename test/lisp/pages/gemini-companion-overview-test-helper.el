@@ -200,5 +200,9 @@ Until then, announcements are appended to `said', and do not hide messages."
        (gemini-companion-unmarked-test-with-server ".store"
          ,@body))))
 
+(defun gemini-companion-overview-test-header ()
+  "Return the header line of the overview, the current buffer."
+  (eval (cadr header-line-format) t))
+
 (provide 'gemini-companion-overview-test-helper)
 ;;; gemini-companion-overview-test-helper.el ends here

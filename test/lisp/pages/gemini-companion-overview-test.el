@@ -315,7 +315,7 @@ since when a CLI waits: the name is longer."
     (gemini-companion-overview-test-go-to "__init__")
     (should (string-search "u undo  c comment"
                            (substring-no-properties
-                            (gemini-companion-overview--header))))
+                            (gemini-companion-overview-test-header))))
     (gemini-companion-overview-test-keys "u" 'yes)
     (should-not (file-exists-p "p"))
     (should (gemini-companion-overview-test-rows "__init__.*undone"))
@@ -376,7 +376,7 @@ since when a CLI waits: the name is longer."
       (goto-char (point-min))
       (let ((headers nil))
         (while (not (eobp))
-          (push (gemini-companion-overview--header) headers)
+          (push (gemini-companion-overview-test-header) headers)
           (forward-line))
         (nreverse headers)))))
 
@@ -486,7 +486,7 @@ since when a CLI waits: the name is longer."
     (with-current-buffer "*gemini*"
       (should (string-suffix-p
                "   ? keys  u undo  M-n next file"
-               (substring-no-properties (gemini-companion-overview--header)))))
+               (substring-no-properties (gemini-companion-overview-test-header)))))
     (gemini-companion-overview-test-with-store
       (gemini-companion-overview-test-keys "u" 'yes)
       (gemini-companion-test-eventually (equal '("Undid 2 files") said))
@@ -549,7 +549,7 @@ If the first one of TAKEN is nil, no commit has the file."
                        (gemini-companion-overview-page-row) "" 160)
                       4))))
     (should (string-search "u give back" (with-current-buffer "*gemini*"
-                                      (gemini-companion-overview--header))))
+                                      (gemini-companion-overview-test-header))))
     (gemini-companion-overview-test-keys "u")
     (should (equal "mine\n1\n2\n3\nfour\n5\n6\n7\n8\nnine, mine\n"
                    (gemini-companion-text-bytes "a")))
@@ -1255,7 +1255,7 @@ turns?"))
     (cl-flet ((header ()
                 (set-window-start nil (point-min))
                 (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 200)))
-                  (substring-no-properties (gemini-companion-overview--header)))))
+                  (substring-no-properties (gemini-companion-overview-test-header)))))
       (gemini-companion-overview-test-go-to "\\+C")
       (should (equal " b 1 of 1   ? keys  a accept  r reject  c comment  x exclude\
   e edit  RET review"

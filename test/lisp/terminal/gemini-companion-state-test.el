@@ -119,13 +119,13 @@ reported states, the last first."
                       (cl-incf updates)
                       (apply update arguments))))
           (dotimes (_ 40)
-            (gemini-companion-terminal--filter
-             (list process (encode-coding-string
-                            (mapconcat (lambda (_) (string-join outputs))
-                                       (number-sequence 1 50) "")
-                            'utf-8))))
-          (gemini-companion-terminal--filter
-           (list process (encode-coding-string (car outputs) 'utf-8)))
+            (funcall (process-filter process) process
+                     (encode-coding-string
+                      (mapconcat (lambda (_) (string-join outputs))
+                                 (number-sequence 1 50) "")
+                      'utf-8)))
+          (funcall (process-filter process) process
+                   (encode-coding-string (car outputs) 'utf-8))
           (should (<= updates (* 10 (1+ (ceiling (- (float-time) began))))))
           ;; The last one counts.
           (gemini-companion-test-eventually
@@ -135,8 +135,8 @@ reported states, the last first."
 (ert-deftest gemini-companion-state-is-not-that-of-a-command-which-reports ()
   (gemini-companion-state-test-with "gemini"
     (cl-flet ((becomes (state output)
-                (gemini-companion-terminal--filter
-                 (list process (encode-coding-string output 'utf-8)))
+                (funcall (process-filter process) process
+                         (encode-coding-string output 'utf-8))
                 (should (eq state (gemini-companion-session-state session)))))
       (becomes 'unknown "\e]7501;state=working\e\\")
       (becomes 'working "\e]0;✦  Working… (p)\a")
