@@ -268,7 +268,7 @@ class _Tree:
     last: _Taken | None = None
     """The last snapshot, None unless it is followed."""
     saved: int = 0
-    """The number of the last write of Emacs before the last snapshot."""
+    """The number of a write of Emacs, until which no report needs any."""
     late: int = 0
     """The number of snapshots in a row for which a CLI has not waited."""
     stored: set[str] = field(default_factory=set)
@@ -305,7 +305,7 @@ class _Tree:
     def follow(self, taken: _Taken) -> None:
         """Follow from the snapshot that was ``taken``."""
         self.phase, self.problem, self.last = Phase.FOLLOWED, None, taken
-        self.saved, self.since = taken.saved[0], taken.snapshot.time
+        self.since = taken.snapshot.time
 
     def goes_on(self, step: _Step) -> bool:
         """Return whether a call may write after ``step``."""
@@ -356,10 +356,12 @@ class _Tree:
             logger.info("all turns have ended, and nothing is written any more")
 
     def resolved(self) -> list[_Interval]:
-        """Return those of the held intervals that have an owner, and forget others."""
-        owned = [each for each in self.held if each.is_owned]
-        self.held = [each for each in self.held if each.is_owned is None]
-        return owned
+        """Return those of the held intervals that have an owner.
+
+        Forget those that have none.
+        """
+        self.held = [each for each in self.held if each.is_owned is not False]
+        return [each for each in self.held if each.is_owned]
 
 
 class Timeline:
@@ -535,8 +537,14 @@ class Timeline:
             interval = _Interval(before, tree.last, calls, difference)
             tree.held.append(interval)
         for each in tree.resolved():
-            await self._report(tree, step, each)
-            await self._add_own(tree, each)
+            try:
+                await self._report(tree, step, each)
+                await self._add_own(tree, each)
+            finally:
+                # Until now, Emacs keeps what it has written meanwhile.
+                tree.held = [other for other in tree.held if other is not each]
+        if tree.last:
+            tree.saved = tree.last.saved[0]
         ran = [call for call in calls if call.state is not State.DROPPED]
         if step.called and step.event is Event.END:
             if step.called.key not in self._begun:

@@ -322,6 +322,39 @@ async def test_writes_of_emacs_are_numbered_at_both_snapshots(scene: Scene) -> N
     assert scene.emacs.since[-1] == 7
 
 
+async def test_writes_of_emacs_are_kept_until_they_are_reported(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed: list[tuple[int, int]] = []
+    timeline, differs, report = scene.timeline, timelines._difference, Timeline._report
+
+    def begun(*others: Any) -> Any:
+        # Another work tree has a snapshot at the same time.
+        asks = asyncio.run_coroutine_threadsafe(timeline._saved(), loop)
+        asks.result()
+        needed.append((scene.emacs.since[-1], scene.emacs.number))
+        return differs(*others)
+
+    async def reports(self: Timeline, tree: Any, step: Any, interval: Any) -> None:
+        await timeline._saved()
+        needed.append((scene.emacs.since[-1], interval.before.saved[0]))
+        await report(self, tree, step, interval)
+
+    loop = asyncio.get_running_loop()
+    scene.emacs.number = 3
+    await scene.begin("make", may_be_refused=True)
+    monkeypatch.setattr(timelines, "_difference", begun)
+    monkeypatch.setattr(Timeline, "_report", reports)
+    scene.emacs.number = 7
+    scene.write(a="2")
+    await scene.begin("other", may_be_refused=True)
+    scene.emacs.number = 8
+    await scene.end("make")
+    assert needed == [(3, 7), (3, 8), (3, 3), (7, 7)]
+    await scene.prompt()
+    assert scene.emacs.since[-1] == 8
+
+
 async def test_nothing_is_recorded_without_an_answer_of_emacs(scene: Scene) -> None:
     await scene.begin("make")
     scene.write(a="2")
