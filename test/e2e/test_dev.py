@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Scripts in ``dev``: ``dev/package`` in directories of its own, ``dev/flows``."""
+"""Scripts in ``dev``: ``package`` in directories of its own, the others as they are."""
 
 import os
 import re
@@ -58,6 +58,28 @@ def test_a_package_is_built_with_nothing_and_is_that_of_eask(tmp_path: Path) -> 
     )
     first, second = printed.stdout.split("\n")[1::2]
     assert first == second != "", printed
+
+
+def test_one_test_needs_nothing_but_emacs(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    name = "gemini-companion-review-asks-before-excluding-the-last-hunk"
+    assert name in (ROOT / "CONTRIBUTING.org").read_text()
+    command = [f"{tree}/dev/one", name]
+    environ = os.environ | {"EMACS": Tools.find().emacs}
+    printed = subprocess.run(command, env=environ, capture_output=True, text=True)
+    assert "Ran 1 tests, 1 results as expected" in printed.stderr, printed
+
+
+def test_generics_are_listed_with_all_their_methods() -> None:
+    printed = subprocess.run(
+        [f"{ROOT}/dev/generics"], capture_output=True, text=True, check=True
+    ).stdout
+    texts = [file.read_text() for file in ROOT.glob("lisp/*/*.el")]
+    texts.append((ROOT / "gemini-companion.el").read_text())
+    methods = sum(text.count("\n(cl-defmethod ") for text in texts)
+    assert len(re.findall(r"(?m)^  \S.*\.el:\d+$", printed)) == methods
+    assert re.search(r"(?m)^\S+-request-label  lisp/\S+\n  \S.*\n  \S", printed)
 
 
 def test_each_flow_is_counted() -> None:

@@ -30,11 +30,11 @@
   "Return the name of the color of FACE on a light background, or nil."
   (let ((attributes
          (seq-some (pcase-lambda (`(,display . ,attributes))
-                     (when (or (memq display '(t default))
-                               (and (equal '(background light)
-                                           (assq 'background display))
-                                    (not (equal '(class grayscale)
-                                                (assq 'class display)))))
+                     (when (or (eq display t)
+                               (and (listp display)
+                                    (member (assq 'class display) '(nil (class color)))
+                                    (member (assq 'background display)
+                                            '(nil (background light)))))
                        (if (consp (car attributes)) (car attributes) attributes)))
                    (face-default-spec face))))
     (or (plist-get attributes :foreground)
