@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What real CLIs do by git: colleagues' lines are not theirs, the user's come back."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from harness.emacs import lisp
 from harness.wait import eventually
 from harness.world import World
-from test_rules import linked
-from test_shell import edits, git, has, shell_of_gemini
+from test_rules import begin_yolo, linked
+from test_shell import edits, git, has, shell_of_gemini, undo_turn
+from test_tools import link
 
 PULL = "git -c user.name=a -c user.email=a@b pull -q --no-edit"
 LINES = "".join(f"{number}\n" for number in range(9))
@@ -100,3 +102,49 @@ def test_lines_of_the_user_come_back_by_one_key(world: World, command: str) -> N
     # Those alone.
     assert (world.project / "c.txt").read_text() == LINES + "cli\n"
     assert (world.project / "cli.txt").exists()
+
+
+@pytest.mark.contract("Gemini CLI: repositories inside a project")
+def test_repositories_in_a_plain_directory_with_another_git_dir(world: World) -> None:
+    shutil.rmtree(world.project / ".git")
+    for name in "one", "two":
+        world.file(f"{name}/x.txt", LINES)
+        git(world, "-C", name, "init", "-q")
+        git(world, "-C", name, "add", "-A")
+        git(world, "-C", name, "commit", "-qm", "x")
+    other = world.scratch.root / "other"
+    git(world, "init", "-q", str(other))
+    # As in an Emacs that was started by a hook of git.
+    environment = f"""(setenv "GIT_DIR" {lisp(other / ".git")})
+                      (setenv "GIT_WORK_TREE" {lisp(other)})"""
+    emacs = world.emacs(world.file("a.txt", "a\n"), extra=environment)
+    link(world, emacs)
+    cli = world.gemini()
+    begin_yolo(cli)
+    command = "for d in . one two; do echo cli >>$d/x.txt; done"
+    cli.is_free(shell_of_gemini(command))
+    names = ["one/x.txt", "two/x.txt", "x.txt"]
+    expected = [f"{name}: {command}" for name in names]
+    eventually(lambda: edits(emacs) == expected, "recorded")
+    undo_turn(emacs, "Undid 3 edits")
+    for name in names[:2]:
+        has(world.project / name, LINES.encode())
+    eventually(
+        lambda: not (world.project / "x.txt").exists(), "the new file is deleted"
+    )
+
+
+@pytest.mark.contract("Gemini CLI: snapshots that a cleaner deletes")
+def test_snapshots_that_a_cleaner_deletes_begin_anew(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    repository(world)
+    cli.is_free(shell_of_gemini("echo 1 >>b.txt"))
+    eventually(lambda: edits(emacs) == ["b.txt: echo 1 >>b.txt"], "recorded")
+    deletes = f"rm -r {world.scratch.tmp}/gemini-companion-*/*; echo 2 >>c.txt"
+    cli.is_free(shell_of_gemini(deletes))
+    emacs.says("what it wrote is not recorded: its snapshots were deleted")
+    emacs.says("written since: c.txt")
+    cli.is_free(shell_of_gemini("echo 3 >>d.txt"))
+    eventually(lambda: "d.txt: echo 3 >>d.txt" in edits(emacs), "recorded again")
+    # It is over.
+    assert not emacs.value("(gemini-companion-part-findings 'shell nil)")
