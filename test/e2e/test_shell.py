@@ -837,7 +837,7 @@ def test_excluded_file_whose_directory_goes_is_neither_shown_nor_restored(
     git(world, "add", "-A")
     git(world, "commit", "-qm", "x")
     cli.is_free(shell_of_gemini("rm -r conf; echo cli >conf"))
-    emacs.holds("(seq-find #'gemini-companion-edit-unmarked (gemini-companion-edits))")
+    emacs.holds("(seq-find #'gemini-companion-unmarked-p (gemini-companion-edits))")
     emacs.command("gemini-companion-turn-page")
     emacs.wait_for("1 file moved here, 1 removed, not kept")
     assert "committed conf/.env" not in emacs.screen()
