@@ -92,7 +92,7 @@ def turn_is_walked_through_by_keys(
 
 UNDO = """(condition-case problem
               (progn (require 'gemini-companion-undo)
-                     (gemini-companion-undo-edits (list (car (gemini-companion-edits))))
+                     (e2e-undo-edits (list (car (gemini-companion-edits))))
                      "undone")
             (user-error (error-message-string problem)))"""
 

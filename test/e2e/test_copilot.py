@@ -173,7 +173,7 @@ def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
     is_written(emacs, other, "\n".join(f"{letters[:-1]}M"))
     emacs.eval(
         f"""(progn (require 'gemini-companion-undo)
-                   (gemini-companion-undo-edits (list {LAST})))"""
+                   (e2e-undo-edits (list {LAST})))"""
     )
     eventually(lambda: other.read_text() == old, "the edit is undone")
 

@@ -42,7 +42,7 @@ CALLS = """
 UNDO = """
 (ignore-errors
   (require 'gemini-companion-undo)
-  (null (mapc (lambda (edit) (gemini-companion-undo-edits (list edit)))
+  (null (mapc (lambda (edit) (e2e-undo-edits (list edit)))
               (seq-remove #'gemini-companion-undo-unwritten
                           (reverse (gemini-companion-edits))))))
 """

@@ -90,7 +90,7 @@ def undo_all(emacs: Emacs) -> None:
     emacs.eval(
         """(progn (require 'gemini-companion-undo)
                   (dolist (edit (gemini-companion-edits))
-                    (gemini-companion-undo-edits (list edit))))"""
+                    (e2e-undo-edits (list edit))))"""
     )
 
 

@@ -56,7 +56,7 @@ def test_what_a_pull_brings_is_of_no_cli(world: World, option: str) -> None:
     emacs.wait_for("b.txt")
     emacs.eval(
         """(progn (require 'gemini-companion-undo)
-                  (gemini-companion-undo-edits (gemini-companion-edits)) nil)"""
+                  (e2e-undo-edits (gemini-companion-edits)) nil)"""
     )
     has(world.project / "b.txt", LINES.encode())
     assert (world.project / "theirs.txt").exists()

@@ -20,7 +20,7 @@ from test_permissions import link_copilot
 ADDED = "The user has undone these changes of yours"
 UNDO = """
 (progn (require 'gemini-companion-undo)
-       (gemini-companion-undo-edits
+       (e2e-undo-edits
         (list (cl-find {file} (gemini-companion-edits) :from-end t
                        :key #'gemini-companion-edit-file :test #'equal)))
        t)

@@ -83,6 +83,12 @@ Clear the echo area first: a message of two lines makes the windows smaller."
 (defun e2e-said (text)
   "Return whether a message since the last reset had TEXT."
   (with-current-buffer "*Messages*" (string-search text (buffer-string))))
+(defun e2e-undo-edits (edits)
+  "Undo EDITS as a whole, with a yes to both questions."
+  (require 'gemini-companion-undo)
+  (cl-letf (((symbol-function 'gemini-companion-choice-key) (lambda (&rest _) ?y))
+            ((symbol-function 'yes-or-no-p) #'always))
+    (gemini-companion-undo-edits edits)))
 (defun e2e-be-busy (file)
   "Handle no key while FILE exists."
   (run-at-time 0 nil #'e2e-busy file)
