@@ -633,23 +633,14 @@ with the same lines around them."
                       (goto-char (gemini-companion-hunk-position (1- last)))
                       (line-end-position))))))
 
-(defun gemini-companion-comment--follow-text (overlay after beg end &rest _)
+(defun gemini-companion-comment--follow-text (overlay after &rest _)
   "Display the comment of OVERLAY again after its text was changed.
-Before the change, AFTER is nil, and the text from BEG to END will be replaced:
-if that is the whole text of OVERLAY, the comment is searched for afterwards.
-This is a hook of OVERLAY for modifications."
-  (let ((comment (overlay-get overlay 'gemini-companion-comment)))
-    (cond
-     (after (gemini-companion-comment--set-string comment))
-     ;; A command may replace the text several times.
-     ((and (< beg end)
-           (<= beg (overlay-start overlay))
-           (<= (overlay-end overlay) end)
-           (null (overlay-get overlay 'gemini-companion-replaced)))
-      (gemini-companion-comment--remember comment (gemini-companion-comment--text))
-      (overlay-put overlay 'gemini-companion-replaced t)))
-    ;; In Emacs 28, undo moves the ends of overlays after that.
-    (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
+This is a hook of OVERLAY for modifications; AFTER is nil before the change."
+  (when after
+    (gemini-companion-comment--set-string
+     (overlay-get overlay 'gemini-companion-comment)))
+  ;; In Emacs 28, undo moves the ends of overlays after that.
+  (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t))
 
 (defun gemini-companion-comment--remember (comment lines)
   "Record the lines around the lines of COMMENT in LINES, those of its buffer.
@@ -712,15 +703,14 @@ The merge has replaced only lines that differ."
 
 (defun gemini-companion-comment--straighten (comment)
   "Let the overlay of COMMENT cover whole lines of the current buffer.
-If its lines were replaced or are gone, search for them: an undo may restore
-them."
+If its text was deleted, search for its lines: a command may have replaced them,
+and an undo may restore them."
   (let* ((overlay (gemini-companion-comment-overlay comment))
          (beg (overlay-start overlay)))
     (cond
-     ((or (overlay-get overlay 'gemini-companion-replaced)
-          (and (gemini-companion-comment--anchored-p comment)
-               (null (gemini-companion-comment-first comment))))
-      (overlay-put overlay 'gemini-companion-replaced nil)
+     ((and (gemini-companion-comment--anchored-p comment)
+           (or (null (gemini-companion-comment-first comment))
+               (not (gemini-companion-comment--live-p comment))))
       (gemini-companion-comment--move comment (gemini-companion-comment--text)))
      ((and (gemini-companion-comment--anchored-p comment)
            (or (< beg (overlay-end overlay))
