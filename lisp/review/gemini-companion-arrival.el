@@ -225,9 +225,8 @@ answer in the overview or in the terminal."
   (gemini-companion-edit-open-or-error edit)
   (let ((view (gemini-companion-edit-view edit)))
     (if (and view
-             (with-selected-frame (gemini-companion-view-frame view)
-               (gemini-companion-windows-show-p (gemini-companion-view-windows view)
-                                                (gemini-companion-view-buffers view))))
+             (gemini-companion-windows-show-p (gemini-companion-view-windows view)
+                                              (gemini-companion-view-buffers view)))
         (gemini-companion-view-follow view 'select)
       (when-let* ((shown (gemini-companion-edit-shown)))
         (gemini-companion-proposal-hide shown))

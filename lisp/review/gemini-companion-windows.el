@@ -74,9 +74,9 @@ It is no side window, and may then be split, and display any buffer."
       (gemini-companion-windows--set configuration))))
 
 (defun gemini-companion-windows--set (configuration)
-  "Set the windows to CONFIGURATION.
+  "Set the windows of its frame to CONFIGURATION; the selected frame stays.
 It is a value of `gemini-companion-windows-configuration'."
-  (set-window-configuration (car configuration))
+  (set-window-configuration (car configuration) 'dont-set-frame)
   (pcase-dolist (`(,window ,previous ,next) (cdr configuration))
     (when (window-live-p window)
       (set-window-prev-buffers window previous)
@@ -90,36 +90,40 @@ For CONFIGURATION, see `gemini-companion-windows--set'."
                         (cons buffer (with-current-buffer buffer (point))))
                       (seq-filter #'get-buffer-process (buffer-list)))))
     (gemini-companion-windows--set configuration)
-    (dolist (window (window-list nil 'no-minibuffer))
+    (dolist (window (window-list (window-configuration-frame (car configuration))
+                                 'no-minibuffer))
       (when-let* ((end (alist-get (window-buffer window) ends)))
         (set-window-point window end)))))
 
 (defun gemini-companion-windows-show-p (windows buffers)
   "Return non-nil if WINDOWS, at least one, still display BUFFERS.
-They must be on the selected frame, in its current tab."
+They must be in the current tab of their frame."
   (and windows
        (seq-every-p (lambda (window)
                       (and (window-live-p window)
-                           (eq (window-frame window) (selected-frame))
                            (memq (window-buffer window) buffers)))
                     windows)))
 
 (defun gemini-companion-windows-close (configuration buffers windows)
   "End the display of a review in BUFFERS.
-If WINDOWS still display BUFFERS, restore CONFIGURATION, the windows before the
-review.  Otherwise only quit the windows of BUFFERS."
-  (if (gemini-companion-windows-show-p windows buffers)
-      (gemini-companion-windows-restore configuration)
+If WINDOWS still display BUFFERS, restore CONFIGURATION, the windows of their
+frame before the review.  Otherwise only quit the windows of BUFFERS, as on
+other frames."
+  (let ((frame (and (gemini-companion-windows-show-p windows buffers)
+                    (window-configuration-frame (car configuration)))))
     ;; A window that quits must not display the next one of BUFFERS.
     (mapc #'bury-buffer buffers)
     (dolist (buffer buffers)
       (dolist (window (get-buffer-window-list buffer nil t))
-        (set-window-dedicated-p window nil)
-        (if (eq window (selected-window))
-            (quit-restore-window)
-          (with-selected-window window
-            (quit-restore-window))))))
-  (gemini-companion-windows-forget-screen))
+        (unless (eq frame (window-frame window))
+          (set-window-dedicated-p window nil)
+          (if (eq window (selected-window))
+              (quit-restore-window)
+            (with-selected-window window
+              (quit-restore-window))))))
+    (when frame
+      (gemini-companion-windows-restore configuration))
+    (gemini-companion-windows-forget-screen frame)))
 
 ;;;; Strings on the screen of a text terminal
 
@@ -128,11 +132,11 @@ review.  Otherwise only quit the windows of BUFFERS."
 ;; collection of garbage frees them.  If the layout changes before the next redisplay,
 ;; Emacs reads these strings from its copy of the screen, and crashes in the following
 ;; collection.  There is no redisplay between keys that are typed ahead.
-(defun gemini-companion-windows-forget-screen ()
-  "Make Emacs give up its copy of the screen of the selected frame.
+(defun gemini-companion-windows-forget-screen (&optional frame)
+  "Make Emacs give up its copy of the screen of FRAME, by default the selected one.
 Ediff changes the layout at its start, and its end changes it back."
   ;; Emacs keeps no copy while a window has a margin.
-  (let* ((window (frame-first-window))
+  (let* ((window (frame-first-window frame))
          (margins (window-margins window)))
     (set-window-margins window (1+ (or (car margins) 0)) (cdr margins))
     (set-window-margins window (car margins) (cdr margins))))

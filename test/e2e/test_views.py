@@ -207,6 +207,39 @@ def test_proposal_appears_on_the_selected_frame(world: World) -> None:
     emacs.becomes("(length (frame-list))", 1)
 
 
+ALL_WINDOWS = """
+(string-join
+ (sort (mapcar (lambda (frame)
+                 (mapconcat (lambda (window) (buffer-name (window-buffer window)))
+                            (window-list frame 'no-minibuffer) " "))
+               (frame-list))
+       #'string<)
+ ", ")
+"""
+
+
+@pytest.mark.shared("inside")
+@differs
+def test_review_that_is_answered_in_another_frame_closes_in_its_own(
+    world: World,
+) -> None:
+    turn = say("all done")
+    file, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True)
+    emacs.wait_for(" 1/2 ")
+    client = [world.tools.emacsclient, "-t", "-s", "emacs", str(world.file("b.txt", ""))]
+    second = world.tmux.start("second", client, world.project, {}, (80, 24))
+    second.wait_for("b.txt")
+    second.text("\x1bxgemini-companion-review\r")
+    second.wait_for(" 1/2 ")
+    second.keys("C-c", "C-c")
+    cli.finished("all done", file, NEW)
+    second.wait_for("Waiting for Gemini CLI; q leaves")
+    second.keys("q")
+    emacs.becomes(ALL_WINDOWS, "*terminal*, b.txt")
+    second.keys("C-x", "5", "0")
+    emacs.becomes("(length (frame-list))", 1)
+
+
 @pytest.mark.shared("inside")
 @differs
 def test_review_begins_where_the_user_waits_for_it(world: World) -> None:
