@@ -422,6 +422,7 @@ proposal, or go to the question of a CLI, that has waited longest; from
 there, go to the next one.  If nothing waits, display the state of each CLI.
 With prefix argument LIST, go to the overview."
   (interactive "P")
+  (gemini-companion-windows-select-room)
   (let ((request (or (gemini-companion-edit-shown)
                      (gemini-companion-request-next))))
     (cond ((and list (fboundp 'gemini-companion-list))

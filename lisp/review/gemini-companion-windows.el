@@ -27,7 +27,11 @@
   "Minimum height of a frame for a review with two texts.")
 
 (defconst gemini-companion-windows--lines 8
-  "Minimum height of a window in which the overview appears by itself.")
+  "Minimum height of a window in which the overview appears by itself.
+It is also that of a frame in which something is displayed.")
+
+(defconst gemini-companion-windows--columns 40
+  "Minimum width of a frame in which something is displayed.")
 
 (defconst gemini-companion-windows--quit-parameters
   '(quit-restore quit-restore-prev)
@@ -235,6 +239,18 @@ on its terminal."
                        (gemini-companion-windows--terminal session frame)))
                 (cons (selected-frame) (frame-list)))
       (selected-frame)))
+
+(defun gemini-companion-windows-select-room ()
+  "Select another frame of the display if nothing has room in the selected one.
+That is so in the control panel of an Ediff session in a frame of its own."
+  (cl-flet ((room-p (frame)
+              (and (eq t (frame-visible-p frame))
+                   (eq (frame-terminal frame) (frame-terminal))
+                   (<= gemini-companion-windows--lines (frame-height frame))
+                   (<= gemini-companion-windows--columns (frame-width frame)))))
+    (unless (room-p (selected-frame))
+      (when-let* ((frame (seq-find #'room-p (frame-list))))
+        (select-frame-set-input-focus frame)))))
 
 (defun gemini-companion-windows-appear (buffer file)
   "Display BUFFER on the selected frame, without selecting it.
