@@ -74,7 +74,7 @@ Ediff only move, or change the display.")
     (pcase-dolist (`(,ours . ,theirs) gemini-companion-ediff--commands map)
       (let ((binding (pcase ours
                        ('gemini-companion-review-quit
-                        gemini-companion-review-quit-key)
+                        (gemini-companion-review-key ours))
                        ((or 'gemini-companion-ediff-exclude
                             'gemini-companion-ediff-restore)
                         (gemini-companion-review-letter ours))

@@ -66,7 +66,7 @@ Any other change takes effect with the next review."
 
 ;;;; Keys
 
-(defun gemini-companion-review--key (command)
+(defun gemini-companion-review-key (command)
   "Return a binding of COMMAND that works only in a review that was displayed."
   (list 'menu-item "" command
         :filter (lambda (command)
@@ -75,7 +75,7 @@ Any other change takes effect with the next review."
                     #'gemini-companion-review--too-soon))))
 
 (defun gemini-companion-review-letter (command)
-  "Return a binding of COMMAND, a letter, as of `gemini-companion-review--key'.
+  "Return a binding of COMMAND, a letter, as of `gemini-companion-review-key'.
 In a review that began by itself, the letter was typed for something else."
   (list 'menu-item "" command
         :filter (lambda (command)
@@ -83,18 +83,6 @@ In a review that began by itself, the letter was typed for something else."
                          #'gemini-companion-review--no-letter)
                         ((gemini-companion-review--drawn-p) command)
                         (t #'gemini-companion-review--too-soon)))))
-
-(defconst gemini-companion-review-quit-key
-  (list 'menu-item "" #'gemini-companion-review-quit
-        :filter (lambda (command)
-                  (cond ((not (or (gemini-companion-review-requested-p)
-                                  (eq last-command #'gemini-companion-review--no-quit)))
-                         #'gemini-companion-review--no-quit)
-                        ((gemini-companion-review--drawn-p) command)
-                        (t #'gemini-companion-review--too-soon))))
-  "The binding of the key that quits.
-In a review that began by itself, it must be typed twice: prose that is typed
-for the terminal has a letter that answers its question.")
 
 (defun gemini-companion-review--view-here ()
   "Return the view of the review in the current buffer, or nil."
@@ -122,22 +110,26 @@ One that began by itself must have been displayed for a second."
   (let ((view (gemini-companion-review--view-here)))
     (or (null view) (gemini-companion-view-requested view))))
 
+(defvar gemini-companion-review--said nil
+  "Last message about a key, which is removed with the review.")
+
+(defun gemini-companion-review--say (text)
+  "Display TEXT about the keys of the review until that closes."
+  (message "%s" (setq gemini-companion-review--said text)))
+
 (defun gemini-companion-review--too-soon ()
   "Ignore a key that was typed before the review was displayed as it is."
   (interactive)
-  (message "The review has just appeared or changed; type the key again"))
+  (gemini-companion-review--say
+   "The review has just appeared or changed; type the key again"))
 
 (defun gemini-companion-review--no-letter ()
   "Ignore a letter in a review that began by itself."
   (interactive)
-  (message "%s" (substitute-command-keys
-                 "Letter ignored: C-c C-c accepts, C-c C-k rejects; \
+  (gemini-companion-review--say
+   (substitute-command-keys
+    "Letter ignored: C-c C-c accepts, C-c C-k rejects; \
 \\[gemini-companion-review] enables letters")))
-
-(defun gemini-companion-review--no-quit ()
-  "Ignore the key that quits in a review that began by itself."
-  (interactive)
-  (message "C-c C-c accepts, C-c C-k rejects; q again asks"))
 
 (defun gemini-companion-review--click ()
   "Enable the letters of this review, as the user has clicked in it."
@@ -152,9 +144,9 @@ One that began by itself must have been displayed for a second."
                      [remap save-buffer]))
     (pcase (lookup-key map key)
       ((and command (pred commandp))
-       (define-key map key (gemini-companion-review--key command)))
+       (define-key map key (gemini-companion-review-key command)))
       (`(,_ . ,(and command (pred commandp)))
-       (define-key map key (gemini-companion-review--key command)))))
+       (define-key map key (gemini-companion-review-key command)))))
   (define-key map [remap evil-quit] #'gemini-companion-review-quit)
   ;; Evil also remaps the commands of its ex line.
   (dolist (command '(evil-write evil-update evil-save-and-close
@@ -168,7 +160,7 @@ For CONTEXTS, see `gemini-companion-commands'.  Return MAP."
   (define-key map [mouse-1] #'gemini-companion-review--click)
   (dolist (context contexts)
     (gemini-companion-commands-bind map context #'gemini-companion-review-letter))
-  (define-key map "q" gemini-companion-review-quit-key)
+  (define-key map "q" (gemini-companion-review-key #'gemini-companion-review-quit))
   map)
 
 ;;;; Context menu
@@ -404,6 +396,8 @@ If that fails, restore the windows, and signal the error again."
          (proposal (gemini-companion-edit-proposal-buffer edit)))
     ;; A frame that is deleted with its windows would close it again.
     (gemini-companion-edit-set-view edit nil)
+    (when (equal gemini-companion-review--said (current-message))
+      (message nil))
     (gemini-companion-windows-close (gemini-companion-view-layout view)
                                     (seq-filter #'buffer-live-p
                                                 (gemini-companion-view-buffers view))
@@ -448,6 +442,7 @@ With prefix argument LIST, go to the overview."
     (pcase (car (gemini-companion-proposal-ask
                  edit
                  (lambda ()
+                   (gemini-companion-review--settle)
                    (read-multiple-choice
                     (format "Answer for %s" (gemini-companion-edit-name edit))
                     `((?a "accept" "The CLI writes the proposal")
@@ -462,6 +457,18 @@ model gets your reason")))
       (?a (gemini-companion-edit-accept edit))
       (?r (gemini-companion-edit-reject edit))
       (?R (gemini-companion-edit-reject-with-reason edit)))))
+
+(defun gemini-companion-review--settle ()
+  "Signal a `user-error' if a key follows at once in a review that began by itself.
+It may be prose that is typed for the terminal: a letter would answer."
+  (unless (or (gemini-companion-review-requested-p)
+              (progn
+                (message "Accept, reject, or keep reviewing?")
+                (and (sit-for gemini-companion-review--seconds)
+                     ;; A busy Emacs may not have read it meanwhile.
+                     (not (input-pending-p)))))
+    (discard-input)
+    (user-error "Keys ignored: nothing was decided; q asks again")))
 
 (defun gemini-companion-review--accept-as-saved ()
   "Accept the current review, as :w and ZZ of Evil save a file.

@@ -358,8 +358,12 @@ your text is in the kill ring"
       ;; Prose has a letter that would answer the question of q.
       (cl-letf (((symbol-function 'read-multiple-choice)
                  (lambda (&rest _) (error "Asked"))))
-        (execute-kbd-macro (kbd "q u a"))
-        (should-error (execute-kbd-macro (kbd "q q"))))
+        (pcase-dolist (`(,waited . ,message) '((ignore . "Keys ignored: nothing was decided; \
+q asks again")
+                                               (always . "Asked")))
+          (cl-letf (((symbol-function 'sit-for) waited))
+            (should (equal message
+                           (cadr (should-error (funcall press "q"))))))))
       (should (gemini-companion-edit-open-p edit))
       (gemini-companion-review)
       (should (gemini-companion-view-requested view))
