@@ -912,7 +912,7 @@ RESULT is `sent', `copied' if the user has to paste it, or nil if it failed."
 
 (defun gemini-companion-comment--adopt (edit comment)
   "Make COMMENT, on EDIT, which has ended, a comment on its file.
-Lines of the proposal that the file will not have are gone."
+A comment on an excluded hunk is on the lines that the file keeps instead."
   (let ((accepted (gemini-companion-edit-accepted-p edit))
         (after (eq 'after (gemini-companion-comment-side comment))))
     (when (and after (gemini-companion-comment--live-p comment))
@@ -923,7 +923,8 @@ Lines of the proposal that the file will not have are gone."
     (setf (gemini-companion-comment-edit comment) nil)
     (when (and accepted after (gemini-companion-comment-first comment))
       (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
-             (first (gemini-companion-comment--find comment lines)))
+             (first (or (gemini-companion-comment--find comment lines)
+                        (gemini-companion-comment--on-kept edit comment lines))))
         (if first
             (gemini-companion-comment--set-anchor comment lines first)
           (setf (gemini-companion-comment-first comment) nil))))
@@ -932,6 +933,30 @@ Lines of the proposal that the file will not have are gone."
     (unless accepted
       (gemini-companion-comment--show comment))
     (gemini-companion-comment--report comment)))
+
+(defun gemini-companion-comment--on-kept (edit comment lines)
+  "Put COMMENT, on an excluded hunk of EDIT, on what LINES have in its place.
+LINES is a vector, the accepted text.  It is the first line of the file that
+stays there, or else the line above.  Return its number, or nil for none."
+  (let ((first (1- (gemini-companion-comment-first comment)))
+        (shift 0))
+    (when-let* ((proposal (gemini-companion-edit-proposal-buffer edit))
+                (hunk (seq-find
+                       (lambda (hunk)
+                         (or (< (1- (gemini-companion-hunk-new hunk))
+                                first
+                                (gemini-companion-hunk-new-end hunk))
+                             (ignore
+                              (cl-incf shift
+                                       (- (gemini-companion-hunk-old-count hunk)
+                                          (gemini-companion-hunk-new-count hunk))))))
+                       (gemini-companion-hunk-excluded proposal)))
+                (number (max 1 (+ (gemini-companion-hunk-new hunk) shift
+                                  (if (gemini-companion-hunk-lines hunk) 1 0))))
+                ((<= number (length lines))))
+      (setf (gemini-companion-comment-lines comment)
+            (list (gemini-companion-comment--bare (aref lines (1- number)))))
+      number)))
 
 (defun gemini-companion-comment--new (edit key lines)
   "Return a new comment without a text on EDIT, at KEY in LINES, a vector.

@@ -466,7 +466,11 @@ sent; exit anyway? " asked))
          ;; A hunk above it is excluded: the nearest equal line.
          ("a\n}\nx\n}\ny\n}\nb\n}\nc\n}\n" 8 0 nil "a:5\n> }\nWhy?")
          ;; Its own hunk is excluded: the nearest equal line.
-         ("a\n}\nx\n}\nb\nc\n}\n" 4 0 nil "a:4\n> }\nWhy?")))
+         ("a\n}\nx\n}\nb\nc\n}\n" 4 0 nil "a:4\n> }\nWhy?")
+         ;; No line is equal: the line that stays, or the one above or below.
+         ("0\na\nB\nc\n" 3 1 nil "a:3\n> b\nWhy?")
+         ("a\nnew\nb\nC\n" 2 0 nil "a:1\n> a\nWhy?")
+         ("0\na\nB\nc\n" 1 0 nil "a:1\n> a\nWhy?")))
     (ert-info ((format "%S" proposal))
       (gemini-companion-comment-test-with '(("a" "a\nb\nc\n"))
         (let ((edit (gemini-companion-test-open "a" proposal 1 session)))
