@@ -56,6 +56,12 @@ The values are `open' or `folded'.")
 (defvar-local gemini-companion-overview-page--displayed nil
   "Value of `gemini-companion-overview-page--texts' when a window displayed it.")
 
+(defvar-local gemini-companion-overview-page--since nil
+  "Alist from IDs of the displayed proposals to the times when they appeared.")
+
+(defvar gemini-companion-overview-page--seconds 1
+  "Seconds for which a proposal must be displayed before a key answers it.")
+
 (defvar-local gemini-companion-overview-page-directory nil
   "The directory from which the user came.  Its CLI comes first.")
 
@@ -477,7 +483,25 @@ TEXTS are as of `gemini-companion-overview-page--texts', or nil."
 
 (defun gemini-companion-overview-page-note-display (_window)
   "Note that a window is about to display the overview as it is drawn."
-  (setq gemini-companion-overview-page--displayed gemini-companion-overview-page--texts))
+  (unless (eq gemini-companion-overview-page--displayed
+              gemini-companion-overview-page--texts)
+    (setq gemini-companion-overview-page--displayed gemini-companion-overview-page--texts
+          gemini-companion-overview-page--since
+          (mapcar (lambda (id)
+                    (cons id (or (alist-get id gemini-companion-overview-page--since)
+                                 (float-time))))
+                  (gemini-companion-overview-page--drawn-proposals)))))
+
+(defun gemini-companion-overview-page--drawn-proposals ()
+  "Return the IDs of the proposals whose texts are drawn."
+  (let ((ids nil))
+    (maphash (lambda (_key drawn)
+               (pcase (and (cdr drawn)
+                           (not (string-empty-p (cdr drawn)))
+                           (get-text-property 0 'gemini-companion-version (cdr drawn)))
+                 (`(,id . ,_) (push id ids))))
+             gemini-companion-overview-page--texts)
+    ids))
 
 (defun gemini-companion-overview-page-unfolded-p (row)
   "Return non-nil if the text of ROW, a proposal, is drawn and not folded."
@@ -494,11 +518,16 @@ TEXTS are as of `gemini-companion-overview-page--texts', or nil."
             edit (gemini-companion-edit-texts-state edit)))))
 
 (defun gemini-companion-overview-page-displayed-p (row)
-  "Return non-nil if the text of ROW, a proposal, was displayed as it is drawn."
+  "Return non-nil if the text of ROW, a proposal, was displayed as it is drawn.
+A key that is typed within a second may have been meant for something else; but
+not after a change by the user, such as excluding a hunk."
   (when-let* ((drawn (gemini-companion-overview-page--drawn-version
-                      row gemini-companion-overview-page--texts)))
-    (equal drawn (gemini-companion-overview-page--drawn-version
-                  row gemini-companion-overview-page--displayed))))
+                      row gemini-companion-overview-page--texts))
+              ((equal drawn (gemini-companion-overview-page--drawn-version
+                             row gemini-companion-overview-page--displayed)))
+              (since (alist-get (car drawn) gemini-companion-overview-page--since)))
+    ;; The lower bound applies if the clock was set back.
+    (not (< -1 (- (float-time) since) gemini-companion-overview-page--seconds))))
 
 (defun gemini-companion-overview-page--hide-folded ()
   "Hide the text below rows that are folded."
