@@ -24,6 +24,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)
@@ -407,11 +408,7 @@ Large numbers of lines leave less room after STATE."
      :flexible
      (gemini-companion-overview-draw--joined
       (append warnings
-              ;; The warning about an edit of a group.
-              (and group
-                   (gemini-companion-edit-review-reason edit)
-                   (list (propertize (gemini-companion-edit-review-remark edit)
-                                     'face 'gemini-companion-file-remark)))
+              (gemini-companion-overview-draw--warnings edit)
               (mapcar
                (lambda (text)
                  (and text (gemini-companion-overview-draw--shadow text)))
@@ -420,13 +417,21 @@ Large numbers of lines leave less room after STATE."
                      (gemini-companion-overview-draw--number-of-comments
                       (length (gemini-companion-edit-comments edit)))
                      (gemini-companion-edit-problem edit)
-                     (and (null group) (gemini-companion-edit-review-remark edit))
-                     (gemini-companion-edit-rule edit)
-                     (and (not (gemini-companion-session-connected-p
-                                (gemini-companion-edit-session edit)))
-                          "disconnected")))))
+                     (gemini-companion-edit-rule edit)))))
      :right (and (null group)
                  (gemini-companion-overview-draw--who row width)))))
+
+(defun gemini-companion-overview-draw--warnings (edit)
+  "Return the warnings about EDIT, a proposal, as in the header line of its review.
+One that is the reason why it was not auto-accepted says so."
+  (let ((reason (gemini-companion-edit-review-reason edit)))
+    (mapcar (lambda (warning)
+              (propertize (if (and reason (string-prefix-p reason warning))
+                              (string-replace
+                               reason (gemini-companion-edit-review-remark edit) warning)
+                            warning)
+                          'face 'gemini-companion-file-remark))
+            (gemini-companion-header-warnings edit))))
 
 (defun gemini-companion-overview-draw--request (row before width)
   "Return the line of ROW, a request, with BEFORE, for WIDTH columns."

@@ -71,7 +71,7 @@ In a narrow window, its end is omitted, so warnings come first."
     (gemini-companion-label-header
      `(,@(mapcar (lambda (warning) (concat warning "; "))
                  (append (mapcar (lambda (warning) (propertize warning 'face 'bold))
-                                 (gemini-companion-header--warnings edit))
+                                 (gemini-companion-header-warnings edit))
                          (gemini-companion-label-location-warnings location)))
        ,(propertize name 'face 'bold)
        ,@(gemini-companion-header--state edit)
@@ -105,7 +105,11 @@ and its size."
               (when (< 0 excluded)
                 (format ", %d excluded" excluded)))))))
 
-(defun gemini-companion-header--warnings (edit)
+(defun gemini-companion-header-staying (edit)
+  "Return the text that the review of EDIT, which was answered, stays."
+  (format "Waiting for %s; q leaves" (gemini-companion-edit-title edit)))
+
+(defun gemini-companion-header-warnings (edit)
   "Return the warnings about EDIT, a list of phrases.
 The reason why it was not auto-accepted is one of them."
   (let* ((remarks (gemini-companion-edit-remarks edit))

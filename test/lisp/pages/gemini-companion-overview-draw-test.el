@@ -93,7 +93,16 @@
         ;; Below 60 columns, it is cut in its middle.
         (let ((line (gemini-companion-overview-draw-test-line 45 row)))
           (should (<= (string-width line) 45))
-          (should (string-match-p "x\\.\\.\\..*yyyy" line)))))))
+          (should (string-match-p "x\\.\\.\\..*yyyy" line)))
+        ;; The warnings of the header line, as the row takes an answer, too.
+        (gemini-companion-edit-add-remark edit 'changed)
+        (with-current-buffer (find-file-noselect name)
+          (insert "mine"))
+        (should (string-search "not auto-accepted: unsaved changes here • file changed \
+since the proposal"
+                               (replace-regexp-in-string
+                                "[,;] \\|  +" " • "
+                                (gemini-companion-overview-draw-test-line 300 row))))))))
 
 (ert-deftest gemini-companion-overview-draw-has-names-in-one-column ()
   (dolist (lines '(nil "+1 −1" "+600 −600" "+6000 −6000" "+12345 −6"))
