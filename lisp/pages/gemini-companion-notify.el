@@ -116,11 +116,12 @@ Do nothing if the state of its CLI shows REQUEST.  EVENT is as in
 ;;;; Display
 
 (defun gemini-companion-notify-description (session)
-  "Return what SESSION is doing and since when, or nil if that is unknown."
-  (let ((state (gemini-companion-session-state session)))
+  "Return what SESSION is doing and since when, or nil if that is unknown.
+A state that has just begun may end at once, as for an auto-accepted edit."
+  (let ((state (gemini-companion-session-state session 'lasting)))
     (unless (eq state 'unknown)
       (format-time-string (format "%s since %%H:%%M" state)
-                          (gemini-companion-session-state-since session)))))
+                          (gemini-companion-session-state-since session 'lasting)))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'notify)))
   "Return the number of requests and \"working\", as text for the mode line."

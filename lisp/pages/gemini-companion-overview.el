@@ -135,6 +135,7 @@ is left has colors.
                                   gemini-companion-mode-hook
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions
+                                  gemini-companion-state-lasting-hook
                                   gemini-companion-turn-addition-hook)
                                 ;; A CLI waits until the user sees its row.
                                 '(gemini-companion-request-functions))

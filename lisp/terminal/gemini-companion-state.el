@@ -54,6 +54,9 @@ is unknown.  A timer calls them.")
 Each is called with the session and its state, as in
 `gemini-companion-session-state'.")
 
+(defvar gemini-companion-state-lasting-hook nil
+  "Hook run when the state of a CLI differs from the last that has lasted a while.")
+
 (cl-defstruct (gemini-companion-state--record
                (:noinline t)
                (:constructor gemini-companion-state--make)
@@ -63,7 +66,8 @@ Each is called with the session and its state, as in
 PROCESS is the process of its terminal in this Emacs, or nil.
 
 STATE is `ready', `working', `waiting' or `unknown', since the time SINCE, in
-seconds.  LASTING is the last STATE that has lasted for a while.  REPORTED is
+seconds.  LASTING is the last STATE that has lasted for a while, and LASTED the
+time when it began.  REPORTED is
 the state that its hooks have reported, or nil.  REQUEST is the first request that is certain to
 wait and is not a question, or nil.  QUESTION is the open question in its
 terminal, or nil.
@@ -76,7 +80,8 @@ phrase, or nil, and ABOUT are the requests that its hooks have reported of it."
   session process reported request question sent asked cause about
   (state 'unknown)
   (lasting 'unknown)
-  (since (float-time)))
+  (since (float-time))
+  (lasted nil))
 
 (defvar gemini-companion-state--records nil
   "The records of the connected CLIs.")
@@ -95,17 +100,23 @@ phrase, or nil, and ABOUT are the requests that its hooks have reported of it."
         (gemini-companion-state--state record))
     'unknown))
 
-(defun gemini-companion-session-state-since (session)
-  "Return the time when the state of SESSION began, in seconds, or nil."
+(defun gemini-companion-session-state-since (session &optional lasting)
+  "Return the time when the state of SESSION began, in seconds, or nil.
+For LASTING, see `gemini-companion-session-state'."
   (when-let* ((record (gemini-companion-state--of session)))
-    (gemini-companion-state--since record)))
+    (if lasting
+        (gemini-companion-state--lasted record)
+      (gemini-companion-state--since record))))
 
 (defun gemini-companion-state-lasts (session)
   "Record that the state of SESSION has lasted for a while, and return it."
   (let* ((record (gemini-companion-state--of session))
          (state (gemini-companion-state--state record)))
     (unless (eq state (gemini-companion-state--lasting record))
-      (setf (gemini-companion-state--lasting record) state)
+      (setf (gemini-companion-state--lasting record) state
+            (gemini-companion-state--lasted record)
+            (gemini-companion-state--since record))
+      (run-hooks 'gemini-companion-state-lasting-hook)
       (when-let* ((question (gemini-companion-state--question record)))
         (gemini-companion-request-notify question 'changed)))
     state))

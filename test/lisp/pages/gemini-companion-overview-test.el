@@ -95,6 +95,7 @@
       ("Fi\u200Brst" ("a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n") ("b" "C\n"))
       ("Second" ("a" "uno\n2\n3\n4\n5\n6\n7\n8\nnine\n") ("new" "x\n")))
     (gemini-companion-test-open "c" "1\ntwo\n" 7 session)
+    (gemini-companion-state-lasts session)
     (gemini-companion-list)
     (gemini-companion-overview-test-keys "3")
     (let ((project (file-name-nondirectory (directory-file-name directory))))
@@ -140,6 +141,7 @@ since when a CLI waits: the name is longer."
         ("use decimals for money, everywhere" ("a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n"))
         ("say it in euros"))
       (gemini-companion-test-open "b" "C\n" 7 session)
+      (gemini-companion-state-lasts session)
       (gemini-companion-list)
       (let ((diff '("   1   -1" "   1  +one" "   2   2   2" "   3   3   3"
                     "   4   4   4" "   ... 5 unchanged lines")))

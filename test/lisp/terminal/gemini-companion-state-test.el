@@ -362,6 +362,27 @@ reported states, the last first."
                       gemini-companion-request-functions)))
            ,@body)))))
 
+(ert-deftest gemini-companion-state-that-ends-at-once-does-not-last ()
+  (gemini-companion-state-test-with-events
+    (let ((lasted 0))
+      (add-hook 'gemini-companion-state-lasting-hook (lambda () (cl-incf lasted)))
+      (unwind-protect
+          (progn
+            (gemini-companion-state-report session 'prompt "Do it")
+            (gemini-companion-state-lasts session)
+            (let ((since (gemini-companion-session-state-since session 'lasting)))
+              (should since)
+              ;; As for an edit that is auto-accepted.
+              (dolist (event '(question edit))
+                (gemini-companion-state-report session event nil)
+                (should (eq 'working (gemini-companion-session-state session 'lasting)))
+                (should (eql since (gemini-companion-session-state-since
+                                    session 'lasting))))
+              (should-not (eql since (gemini-companion-session-state-since session)))
+              (gemini-companion-state-lasts session)
+              (should (= 1 lasted))))
+        (setq gemini-companion-state-lasting-hook nil)))))
+
 (ert-deftest gemini-companion-state-question-is-open-while-the-cli-waits ()
   (gemini-companion-state-test-with-events
     (gemini-companion-state-report session 'prompt "Do it")
