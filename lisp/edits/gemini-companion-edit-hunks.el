@@ -115,15 +115,6 @@ are no EDITS, or the hunks of one of them are unknown."
             (cl-incf removed (gemini-companion-hunk-counts-removed counts))))
         (gemini-companion-hunk-amount added removed)))))
 
-(defun gemini-companion-edit-hunks-total (edits)
-  "Return a list of texts: the number of files of EDITS, and of changed lines.
-Omit the second text if the hunks of one are unknown."
-  (when-let* ((edits)
-              (files (length (seq-group-by #'gemini-companion-edit-true-name
-                                           edits))))
-    (delq nil (list (format (ngettext "%d file" "%d files" files) files)
-                    (gemini-companion-edit-hunks-lines edits)))))
-
 (defun gemini-companion-edit-hunks-files (edits)
   "Return the names of the files of EDITS, such as \"notes.md, app/bill.py\".
 List three names at most, and then the number of the others."

@@ -13,7 +13,6 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-log)
@@ -23,6 +22,8 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-turn)
+
+(autoload 'gemini-companion-overview-draw-turn "gemini-companion-overview-draw")
 
 (declare-function notifications-close-notification "notifications")
 (declare-function notifications-notify "notifications")
@@ -208,19 +209,13 @@ It is nil for a turn that was short, or while something waits."
               (ended (gemini-companion-turn-ended turn))
               ((<= gemini-companion-notify-turn-seconds
                    (- ended (gemini-companion-turn-began turn)))))
-    (let ((total (gemini-companion-edit-hunks-total
-                  (seq-filter (lambda (edit)
-                                (and (eq turn (gemini-companion-edit-turn edit))
-                                     (gemini-companion-changes-there-p edit)))
-                              (gemini-companion-edits)))))
+    (let ((texts (gemini-companion-overview-draw-turn session turn)))
       (concat (gemini-companion-session-name session) " is done"
-              (and total ": ") (string-join total ", ")
-              (when-let* ((total)
-                          (count (gemini-companion-changes-left)))
-                (format (ngettext "; %d change: %s" "; %d changes: %s" count)
-                        count
-                        (substitute-command-keys
-                         "\\[gemini-companion-next-change]")))))))
+              (and texts ": ") (string-join texts ", ")
+              (and texts
+                   (gemini-companion-changes-left)
+                   (substitute-command-keys
+                    "; \\[gemini-companion-next-change]"))))))
 
 (defun gemini-companion-notify--send-unseen (session text)
   "Notify the user of TEXT about SESSION, unless it is nil or they see that."

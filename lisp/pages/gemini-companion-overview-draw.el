@@ -511,16 +511,7 @@ omitted."
          (began (gemini-companion-turn-began turn))
          (ended (gemini-companion-turn-ended turn))
          (prompt (gemini-companion-turn-prompt turn))
-         (edits (gemini-companion-overview-row-edits row))
-         (files (gemini-companion-overview-row-files row))
-         (written (seq-filter (lambda (file)
-                                (and (not (gemini-companion-overview-row-several-p file))
-                                     (or (gemini-companion-overview-row-record file)
-                                         (gemini-companion-changes-there-p
-                                          (gemini-companion-overview-row-edit file)))))
-                              files))
-         (count (length (delete-dups
-                         (seq-mapcat #'gemini-companion-changes-names edits)))))
+         (edits (gemini-companion-overview-row-edits row)))
     (gemini-companion-overview-draw--line
      width
      (concat before (gemini-companion-overview-draw--shadow
@@ -531,12 +522,41 @@ omitted."
                  (gemini-companion-edit-hunks-files edits))
      :tail (mapcar (lambda (text)
                      (and text (gemini-companion-overview-draw--shadow text)))
-                   (list (gemini-companion-overview-draw--count count "%d file" "%d files")
-                         (and written (gemini-companion-overview-draw--lines written))
-                         (and ended
-                              (<= gemini-companion-overview-draw-wide width)
-                              (format-seconds "%hh %mm %z%ss" (- ended began)))))
-     :right (gemini-companion-overview-draw--turn-right row files width))))
+                   (append
+                    (gemini-companion-overview-draw--turn-size row)
+                    (and ended
+                         (<= gemini-companion-overview-draw-wide width)
+                         (list (format-seconds "%hh %mm %z%ss" (- ended began))))))
+     :right (gemini-companion-overview-draw--turn-right
+             row (gemini-companion-overview-row-files row) width))))
+
+(defun gemini-companion-overview-draw--turn-size (row)
+  "Return the number of files of ROW, a turn, and that of lines, or nil, as texts."
+  (let ((count (length (delete-dups
+                        (seq-mapcat #'gemini-companion-changes-names
+                                    (gemini-companion-overview-row-edits row)))))
+        (written (seq-filter (lambda (file)
+                               (and (not (gemini-companion-overview-row-several-p file))
+                                    (or (gemini-companion-overview-row-record file)
+                                        (gemini-companion-changes-there-p
+                                         (gemini-companion-overview-row-edit file)))))
+                             (gemini-companion-overview-row-files row))))
+    (list (gemini-companion-overview-draw--count count "%d file" "%d files")
+          (and written (gemini-companion-overview-draw--lines written)))))
+
+(defun gemini-companion-overview-draw-turn (session turn)
+  "Return the size of TURN of SESSION, and what is left of it, as in its row.
+The value is a list of texts, nil for a turn without edits."
+  (let ((row (gemini-companion-overview-row-of-turn session turn)))
+    (and (gemini-companion-overview-row-edits row)
+         (seq-remove #'string-empty-p
+                     (mapcar #'substring-no-properties
+                             (delq nil
+                                   (append
+                                    (gemini-companion-overview-draw--turn-size row)
+                                    (list (gemini-companion-overview-draw--turn-right
+                                           row (gemini-companion-overview-row-files row)
+                                           gemini-companion-overview-draw-wide)))))))))
 
 (defun gemini-companion-overview-draw--turn-right (row files width)
   "Return the text at the right edge of ROW, a turn with FILES, for WIDTH columns."

@@ -325,6 +325,14 @@ FILES are the rows of its files.  Return nil without such lines."
            :file (gemini-companion-overview-row-file (car found))
            :path (gemini-companion-overview-row-path (car found))))))
 
+(defun gemini-companion-overview-row-of-turn (session turn)
+  "Return the row of TURN of SESSION, which may have no edits."
+  (gemini-companion-overview-row--turn
+   session turn
+   (seq-filter (lambda (edit) (eq turn (gemini-companion-edit-turn edit)))
+               (gemini-companion-overview-row--edits))
+   nil))
+
 (defun gemini-companion-overview-row-without-marks-p (row)
   "Return non-nil if ROW has no marks although nobody has reviewed its edit.
 A file that was deleted, or is not in UTF-8, has no record."

@@ -135,7 +135,7 @@ M-x gemini-companion-review shows it") notices)))
                      '((() "Gemini CLI (shop) is done")
                        ((("a" "1\n2\n" "1\ntwo\n3\n") ("b" nil "b\n")
                          ("b" "b\n" "c\n"))
-                        "Gemini CLI (shop) is done: 2 files, +4 ")))
+                        "Gemini CLI (shop) is done: 2 files, +3 ")))
         (gemini-companion-notify-test-settled 'prompt)
         (cl-decf (gemini-companion-turn-began
                   (gemini-companion-session-turn session))
@@ -158,8 +158,8 @@ M-x gemini-companion-review shows it") notices)))
                                                "one\n2\n3\n" "1\n2\nthree\n")
           (gemini-companion-notify-test-settled 'end
             (gemini-companion-test-eventually
-              (string-match-p "shop) is done: 1 file, \\+2 −2; \
-2 changes: M-x gemini-companion-next-change"
+              (string-match-p "shop) is done: 1 file, \\+2 −2, \
+2 left; M-x gemini-companion-next-change"
                               (or (car notices) "")))))
       (gemini-companion-part-stop 'changes))))
 
