@@ -391,7 +391,8 @@ def demo(scene: Scene, picture: Path) -> None:
     film.take(3, "C-c C-c: accepted. Emacs reports the new error, the model fixes it")
     scene.press("C-c g a y")
     film.take(1.8, "C-c g a y: the rest of the turn is written without review")
-    scene.emacs.act('(quit-windows-on "*gemini*")')
+    # The review that is displayed awaits its answer.
+    scene.press("C-c C-c")
     # What is done is announced to a user who looks at another program.
     scene.focus("0")
     scene.finish("tested and described")

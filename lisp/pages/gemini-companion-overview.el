@@ -25,7 +25,6 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
@@ -80,18 +79,6 @@
 (defvar-local gemini-companion-overview--ignores-keys nil
   "Non-nil until the overview is displayed in the place of a file.
 The keys that were typed until then are for a change in that file.")
-
-(defvar gemini-companion-overview--awaited nil
-  "List (EDIT WINDOW KEYS) until the turn of EDIT ends, or nil.
-WINDOW displays the overview because EDIT has appeared; then KEYS is nil.  Or it
-was selected because EDIT was answered, and the CLI may propose more; then KEYS
-is the number of keys that were typed before.")
-
-(defconst gemini-companion-overview--idle-seconds 2
-  "Seconds without a key after which the overview quits at the end of a turn.")
-
-(defvar gemini-companion-overview--timer (timer-create)
-  "Timer of `gemini-companion-overview--end-awaiting'.")
 
 ;;;; Mode
 
@@ -198,9 +185,7 @@ This is a member of `pre-redisplay-functions'."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'overview)))
   "Close the overview."
-  (setq gemini-companion-arrival-as-row-function #'ignore
-        gemini-companion-overview--awaited nil)
-  (cancel-timer gemini-companion-overview--timer)
+  (setq gemini-companion-arrival-as-row-function #'ignore)
   (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
     (kill-buffer buffer)))
 
@@ -919,11 +904,6 @@ EDITS were answered by VERB, \"Accept\" or \"Reject\"."
   (gemini-companion-decision-sent
    (format "%s of %s" (if (equal verb "Accept") "acceptance" "rejection")
            (gemini-companion-edit-hunks-files edits)))
-  ;; An answer, unlike another command, lets the overview quit when the turn ends.
-  (pcase gemini-companion-overview--awaited
-    (`(,_ ,window ,(pred identity))
-     (setq gemini-companion-overview--awaited
-           (list (car edits) window num-nonmacro-input-events))))
   (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
     (with-current-buffer buffer
       (gemini-companion-page-refresh)
@@ -1444,72 +1424,23 @@ If there is no window for it, do nothing."
                            (and (gemini-companion-edit-p request)
                                 (gemini-companion-names-buffer
                                  (gemini-companion-edit-file request))))))
-        (when (gemini-companion-edit-p request)
-          (setq gemini-companion-overview--awaited (list request window nil)))
         (with-selected-window window
           (gemini-companion-page-refresh)
           (gemini-companion-overview--unfold-at request)
           (set-window-start nil (gemini-companion-overview-page-begin-of
                                  (gemini-companion-overview-page-row))))))))
 
-(defvar gemini-companion-overview--unannounce #'ignore
-  "Function that removes the message that nothing waits.")
-
-(defun gemini-companion-overview-await (edit)
-  "Select the overview until the turn of EDIT ends, or the user quits it.
-EDIT was answered in its review, and the CLI may propose more."
-  (gemini-companion-overview--show)
-  (setq gemini-companion-overview--awaited
-        (list edit (selected-window) num-nonmacro-input-events))
-  (setq gemini-companion-overview--unannounce
-        (gemini-companion-idle-announce "Nothing waits; q leaves")))
-
 (defun gemini-companion-overview-follow (edit)
-  "Go to the row of EDIT if the overview awaits it, and nothing else waits.
-That is after an answer in a review, or if the last command here was an answer."
-  (let ((window (selected-window)))
-    (when (and (eq (window-buffer window) (gemini-companion-overview-buffer))
-               (equal (list edit) (gemini-companion-requests))
-               (or (memq last-command '(gemini-companion-overview-accept
-                                        gemini-companion-overview-accept-proposal
-                                        gemini-companion-overview-reject))
-                   (pcase gemini-companion-overview--awaited
-                     (`(,_ ,(pred (eq window)) ,(pred identity)) t))))
-      (funcall gemini-companion-overview--unannounce)
-      (with-current-buffer (window-buffer window)
-        (gemini-companion-page-refresh)
-        (gemini-companion-overview--unfold-at edit)))))
-
-(defun gemini-companion-overview--end-awaiting (&rest _)
-  "Quit the overview that was displayed for a turn, if that has ended.
-Wait until the user is idle: the next letter would be text.  If they have used
-the overview meanwhile, or something else waits, it stays."
-  (pcase gemini-companion-overview--awaited
-    ((and `(,edit ,window ,keys)
-          (guard (gemini-companion-turn-ended (gemini-companion-edit-turn edit))))
-     (cond ((not (and (window-live-p window)
-                      (eq (window-buffer window) (gemini-companion-overview-buffer))
-                      (eq (and keys t) (eq window (selected-window)))
-                      (memq keys (list nil num-nonmacro-input-events))
-                      (null (gemini-companion-requests))))
-            (setq gemini-companion-overview--awaited nil))
-           ((and (gemini-companion-idle-user-p)
-                 (< gemini-companion-overview--idle-seconds
-                    (float-time (or (current-idle-time) 0))))
-            (setq gemini-companion-overview--awaited nil)
-            (if keys
-                ;; It selects the window that was selected before.
-                (quit-restore-window window)
-              (save-selected-window
-                (quit-restore-window window))))
-           (t
-            (cancel-timer gemini-companion-overview--timer)
-            (setq gemini-companion-overview--timer
-                  (run-at-time 0.5 nil #'gemini-companion-overview--end-awaiting)))))))
-
-(cl-defmethod gemini-companion-part-hooks ((_part (eql 'overview)))
-  "Quit the overview that was displayed for a turn, at its end."
-  '((gemini-companion-state-functions gemini-companion-overview--end-awaiting)))
+  "Go to the row of EDIT if the last command in the overview was an answer.
+That is, if it is selected, and nothing else waits."
+  (when (and (eq (window-buffer) (gemini-companion-overview-buffer))
+             (equal (list edit) (gemini-companion-requests))
+             (memq last-command '(gemini-companion-overview-accept
+                                  gemini-companion-overview-accept-proposal
+                                  gemini-companion-overview-reject)))
+    (with-current-buffer (window-buffer)
+      (gemini-companion-page-refresh)
+      (gemini-companion-overview--unfold-at edit))))
 
 (defun gemini-companion-list ()
   "Go to what waits for an answer in the overview of all CLIs.

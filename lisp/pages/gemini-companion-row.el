@@ -15,7 +15,6 @@
 (require 'gemini-companion-request)
 
 (autoload 'gemini-companion-overview-appear "gemini-companion-overview")
-(autoload 'gemini-companion-overview-await "gemini-companion-overview")
 (autoload 'gemini-companion-overview-follow "gemini-companion-overview")
 (autoload 'gemini-companion-overview-show "gemini-companion-overview")
 
@@ -26,12 +25,8 @@
     (gemini-companion-overview-appear edit))
   t)
 
-(cl-defmethod gemini-companion-request-await ((edit gemini-companion-edit))
-  "Select the overview until the turn of EDIT ends."
-  (gemini-companion-overview-await edit))
-
 (cl-defmethod gemini-companion-request-follow ((edit gemini-companion-edit))
-  "Go to the row of EDIT, if the overview was selected after an answer."
+  "Go to the row of EDIT, if the last one was answered in the overview."
   (gemini-companion-overview-follow edit))
 
 (provide 'gemini-companion-row)

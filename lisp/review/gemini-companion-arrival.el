@@ -10,13 +10,15 @@
 ;; when the user is not busy; otherwise it announces an edit.
 ;;
 ;; A review begins by itself only where the user waits for it, in the terminal of the
-;; CLI; elsewhere, the overview displays the row of the edit.  After an answer, the next
-;; edit takes the windows.  No other kind of request is ever selected by itself: keys
-;; that were typed for edits would answer it.
+;; CLI; elsewhere, the overview displays the row of the edit.  An answered review stays
+;; for a few seconds and ignores keys, until the next edit of its CLI takes its windows.
+;; No other kind of request is ever selected by itself: keys that were typed for edits
+;; would answer it.
 
 ;;; Code:
 
 (require 'gemini-companion-auto)
+(require 'gemini-companion-client)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-idle)
@@ -61,6 +63,14 @@ In a review that began by itself, only \\<gemini-companion-review-mode-map>\
   "Function that returns non-nil if the user sees each request as a row.
 What arrives is only announced then, and no window is displayed for it.")
 
+(defvar gemini-companion-arrival--answer nil
+  "Last answer of the user in a review, a list (EDIT REQUESTED KEYS), or nil.
+REQUESTED is non-nil if the user had asked for that review.  KEYS is the number
+of input events until the answer.")
+
+(defvar gemini-companion-arrival--seconds 5
+  "Seconds for which an answered review stays, and waits for the next edit.")
+
 (defvar gemini-companion-arrival--announced nil
   "Last announcement, (EDIT TEXT REMOVE), or nil.
 REMOVE is a function that removes TEXT from the echo area.")
@@ -74,6 +84,10 @@ REMOVE is a function that removes TEXT from the echo area.")
     (window-buffer-change-functions gemini-companion-arrival--windows-changed)
     ;; A daemon may have had no frame.
     (server-after-make-frame-hook gemini-companion-arrival--schedule)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'arrival)))
+  "Forget the last answer."
+  (setq gemini-companion-arrival--answer nil))
 
 (defun gemini-companion-arrival--frame-deleted (frame)
   "Hide the edit that only FRAME displays, as FRAME is being deleted.
@@ -118,15 +132,18 @@ The review that was displayed instead may be gone."
 Try again soon if the user is not idle."
   (gemini-companion-auto-offer)
   (gemini-companion-arrival--close-decided)
-  (when (or (gemini-companion-arrival--show-next)
+  (when (or (if-let* ((edit (gemini-companion-arrival--staying)))
+                (gemini-companion-arrival--continue edit)
+              (gemini-companion-arrival--show-next))
             (gemini-companion-edits-ending))
     (gemini-companion-arrival--schedule 0.2)))
 
 (defun gemini-companion-arrival--close-decided ()
   "Close the views of decided edits, unless the user is busy.
 Wait for the end of a command, a prompt, a drag, or typing in the view, since
-keys would go to another buffer."
-  (dolist (edit (gemini-companion-edits-ending))
+keys would go to another buffer.  One may stay for the next edit."
+  (dolist (edit (remq (gemini-companion-arrival--staying)
+                      (gemini-companion-edits-ending)))
     (unless (and (gemini-companion-edit-view edit)
                  (not (if (eq edit (buffer-local-value 'gemini-companion-edit-here
                                                        (window-buffer)))
@@ -142,8 +159,10 @@ the user is idle."
                                  (gemini-companion-requests)))
               ;; The header line of a displayed edit counts the others.
               ((not (gemini-companion-edit-shown))))
-    (let* ((row (and (or gemini-companion-review-view
-                         (not (gemini-companion-edit-p request)))
+    (let* ((row (and (if (gemini-companion-edit-p request)
+                         (and gemini-companion-review-view
+                              (not (gemini-companion-arrival--begins-p request)))
+                       t)
                      (funcall gemini-companion-arrival-as-row-function)))
            (allowed (not (or row
                              (eq gemini-companion-review-arrival 'notify)
@@ -170,12 +189,19 @@ the user is idle."
 
 (defun gemini-companion-arrival--begins-p (edit)
   "Return non-nil if the review of EDIT begins by itself.
-That is if the user waits in the terminal of its CLI, or always wants it."
+That is if the user waits in the terminal of its CLI, or always wants it; or
+has asked for the last review of that CLI, and typed nothing since the answer."
   (and (eq gemini-companion-review-view 'ediff)
        (or (eq gemini-companion-review-arrival 'now)
            (eq (window-buffer)
                (gemini-companion-session-terminal
-                (gemini-companion-edit-session edit))))))
+                (gemini-companion-edit-session edit)))
+           (pcase gemini-companion-arrival--answer
+             (`(,answered ,requested ,(pred (eql num-nonmacro-input-events)))
+              (and requested
+                   (gemini-companion-session-same-p
+                    (gemini-companion-edit-session edit)
+                    (gemini-companion-edit-session answered))))))))
 
 (defun gemini-companion-arrival--waiting ()
   "Return the oldest edit that waits to be shown, or nil."
@@ -263,23 +289,79 @@ If there are no reviews, only report that."
 ;;;; After an answer
 
 (defun gemini-companion-arrival--after-answer (edit)
-  "Close the review of EDIT, which was answered inside; begin the next one.
-It is displayed in the same windows.  If none waits, and the CLI may propose
-more, no window is selected in which the next key would be text."
-  (gemini-companion-auto-offer)
-  (gemini-companion-proposal-finish edit)
-  (let ((next (seq-find (lambda (next)
-                          (not (gemini-companion-edit-problem next)))
-                        (gemini-companion-edits-alone))))
-    (cond (next
-           (condition-case problem
-               (gemini-companion-arrival-view next 'requested)
-             (user-error (message "%s" (gemini-companion-text-problem problem)))))
-          ((not (gemini-companion-turn-ended (gemini-companion-edit-turn edit)))
-           (gemini-companion-request-await edit))))
+  "Begin the next review after EDIT was answered in its review, or wait for it.
+Until then the review of EDIT stays, so that no key becomes text.  If the CLI
+proposes no more, or reviews begin only on request, restore the windows."
+  (let ((view (gemini-companion-edit-view edit)))
+    (gemini-companion-auto-offer)
+    (setq gemini-companion-arrival--answer
+          (list edit (gemini-companion-view-requested view)
+                num-nonmacro-input-events))
+    (gemini-companion-view-follow view 'stay)
+    (cond ((not (gemini-companion-arrival--staying))
+           (gemini-companion-proposal-finish edit))
+          ((gemini-companion-arrival--next edit)
+           (gemini-companion-arrival--begin-next edit))
+          (t
+           (gemini-companion-arrival--schedule 0.2))))
   (when (and (input-pending-p) (not defining-kbd-macro) (not executing-kbd-macro))
     (discard-input)
     (gemini-companion-idle-announce "Keys ignored: the review has ended")))
+
+(defun gemini-companion-arrival--staying ()
+  "Return the answered edit whose review stays for the next one, or nil.
+It stays for a few seconds while it is selected, unless the turn has ended, or a
+CLI asks something else."
+  (when-let* ((edit (car gemini-companion-arrival--answer))
+              (view (gemini-companion-edit-view edit))
+              ((eq 'ediff gemini-companion-review-view))
+              ((not (eq 'notify gemini-companion-review-arrival)))
+              ((eq (car (gemini-companion-view-buffers view))
+                   (window-buffer (or (minibuffer-selected-window)
+                                      (selected-window)))))
+              ((not (gemini-companion-turn-ended (gemini-companion-edit-turn edit))))
+              ((not (and (eq 'rejected (gemini-companion-edit-decision edit))
+                         (gemini-companion-client-drops-edits-p
+                          (gemini-companion-edit-client edit)))))
+              (since (gemini-companion-edit-since edit))
+              ;; The lower bound applies if the clock was set back.
+              ((< -1 (- (float-time) since) gemini-companion-arrival--seconds))
+              ((not (seq-some (lambda (request)
+                                (and (not (gemini-companion-edit-p request))
+                                     (< since (gemini-companion-request-since request))))
+                              (gemini-companion-requests-certain)))))
+    edit))
+
+(defun gemini-companion-arrival--next (edit)
+  "Return the edit to review after EDIT, the oldest one of its CLI, or nil."
+  (seq-find (lambda (next)
+              (and (not (gemini-companion-edit-problem next))
+                   (gemini-companion-session-same-p
+                    (gemini-companion-edit-session edit)
+                    (gemini-companion-edit-session next))))
+            (gemini-companion-edits-alone)))
+
+(defun gemini-companion-arrival--continue (edit)
+  "Begin the next review in place of that of EDIT, which stays, if one waits.
+Wait until the user is idle, but not if no key was typed since the answer."
+  (when (and (gemini-companion-arrival--next edit)
+             (if (eql num-nonmacro-input-events
+                      (nth 2 gemini-companion-arrival--answer))
+                 (gemini-companion-idle-between-commands-p)
+               (gemini-companion-idle-user-p)))
+    (gemini-companion-arrival--begin-next edit)))
+
+(defun gemini-companion-arrival--begin-next (edit)
+  "Begin the review of the edit after EDIT, in the same windows.
+The user has asked for it if that is so of the review of EDIT, and no key was
+typed since the answer."
+  (let ((next (gemini-companion-arrival--next edit)))
+    (pcase-let ((`(,_ ,requested ,keys) gemini-companion-arrival--answer))
+      (gemini-companion-arrival-view next nil)
+      (when-let* ((requested)
+                  ((eql keys num-nonmacro-input-events))
+                  (view (gemini-companion-edit-view next)))
+        (gemini-companion-view-follow view 'select)))))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here

@@ -233,12 +233,14 @@ The control panel is current."
 
 (defun gemini-companion-ediff--write-panel ()
   "Write the help message of Ediff, with the current hunk, into the panel.
-The panel is the current buffer.  Ediff calls this after it has selected another
-difference."
+After the answer, write what the review waits for.  The panel is the current
+buffer.  Ediff calls this after it has selected another difference."
   (with-silent-modifications
     (erase-buffer)
     (ediff-set-help-message)
-    (insert ediff-help-message))
+    (insert (if gemini-companion-review-stay-mode
+                (concat " " (gemini-companion-header-staying gemini-companion-edit-here))
+              ediff-help-message)))
   (goto-char (point-min)))
 
 (defun gemini-companion-ediff--numbers ()

@@ -77,6 +77,8 @@ In a narrow window, its end is omitted, so warnings come first."
        ,@(gemini-companion-header--state edit)
        ,@(when (gemini-companion-edit-open-p edit)
            (gemini-companion-header-keys nil))
+       ,@(when (bound-and-true-p gemini-companion-review-stay-mode)
+           (list "  " (gemini-companion-header-staying edit)))
        ,@(gemini-companion-header--unsent (gemini-companion-edit-session edit))
        ,@(unless (gemini-companion-edit-decision edit)
            (gemini-companion-header--rest edit location name))))))

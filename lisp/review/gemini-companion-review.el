@@ -241,6 +241,10 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
              (gemini-companion-view-mark view nil)
              (force-mode-line-update t))
     ('toggled (gemini-companion-view-mark view t))
+    ('stay (gemini-companion-review--select view)
+           (with-current-buffer (car (gemini-companion-view-buffers view))
+             (gemini-companion-review-stay-mode))
+           (gemini-companion-view-mark view nil))
     ('restored
      ;; The user may have typed an answer before this is displayed.
      (setf (gemini-companion-view-drawn view) nil)
@@ -257,6 +261,43 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
                (not (eq (gemini-companion-view-hunks view)
                         (gemini-companion-edit-hunks edit))))
       (gemini-companion-view-compare view))))
+
+;;;; After the answer
+
+(defvar gemini-companion-review-stay-mode-map
+  (let ((map (make-keymap)))
+    (set-char-table-range (nth 1 map) t #'gemini-companion-review--no-key)
+    ;; These begin commands, which may leave the review.
+    (dolist (prefix '(?\C-x ?\C-h ?\e))
+      (define-key map (vector prefix) nil))
+    (define-key map (kbd "C-c") (make-sparse-keymap))
+    (dolist (key '("C-c C-c" "C-c C-k" "C-c C-r" "C-x C-s"))
+      (define-key map (kbd key) #'gemini-companion-review--no-key))
+    (dolist (key '("q" "C-g"))
+      (define-key map (kbd key) #'gemini-companion-review--leave))
+    map)
+  "Keys in an answered review, which stays until the next one begins.")
+
+(define-minor-mode gemini-companion-review-stay-mode
+  "Mode of an answered review, which stays until the next one begins.
+Keys are ignored there: they may be typed for the next one, or for the
+terminal of the CLI."
+  :interactive nil
+  :lighter nil
+  ;; Before the keys of the review, and of Ediff.
+  (setq-local minor-mode-overriding-map-alist
+              (list (cons 'gemini-companion-review-stay-mode
+                          gemini-companion-review-stay-mode-map))))
+
+(defun gemini-companion-review--no-key ()
+  "Ignore a key in an answered review."
+  (interactive)
+  (message "Key ignored: the review has ended"))
+
+(defun gemini-companion-review--leave ()
+  "Close an answered review, which waits for the next one."
+  (interactive)
+  (gemini-companion-proposal-finish gemini-companion-edit-here))
 
 ;;;; Menu state
 

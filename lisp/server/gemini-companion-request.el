@@ -92,11 +92,6 @@ Signal a `user-error' if that is not possible.")
 Return non-nil if there are rows.  By default, there is none; return nil."
   nil)
 
-(cl-defgeneric gemini-companion-request-await (_request)
-  "Select a window in which a letter is no text, after an answer to a request.
-The CLI may have another one soon.  By default, do nothing."
-  nil)
-
 (cl-defgeneric gemini-companion-request-follow (_request)
   "Go to the row of a request that has become one, if the user awaits it there.
 By default, do nothing."

@@ -113,8 +113,6 @@ def test_reviews_in_ediff_end_with_what_the_keys_say(
     emacs.keys("C-c", "C-k")
     assert scene.outcomes(1) == ["b Rejected"]
     assert second.read_text() == OLD
-    # The end of the turn is unknown.
-    emacs.keys("q")
     emacs.becomes("(e2e-layout)", before)
     emacs.resize(SIZE)
 

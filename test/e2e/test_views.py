@@ -200,8 +200,10 @@ def test_proposal_appears_on_the_selected_frame(world: World) -> None:
     second.keys("C-c", "C-c")
     cli.finished("all done", file, "uno\n")
     # The end of its turn is not known.
-    second.wait_for("Nothing waits; q")
+    second.wait_for("Waiting for Gemini CLI; q leaves")
     second.keys("q")
+    emacs.becomes("(e2e-windows)", "*scratch* *gemini*")
+    second.keys("C-x", "o", "q")
     emacs.becomes("(e2e-windows)", "*scratch* b.txt")
     second.keys("C-x", "5", "0")
     emacs.becomes("(length (frame-list))", 1)
@@ -268,7 +270,7 @@ def test_review_begins_where_the_user_waits_for_it(world: World) -> None:
 
     cli.finished("all done", file, NEW)
     # The end of its turn is not known.
-    emacs.wait_for("Nothing waits; q")
+    emacs.wait_for("Waiting for Gemini CLI; q leaves")
     emacs.keys("q")
     emacs.becomes("(e2e-windows)", "*terminal*")
 
@@ -309,8 +311,11 @@ def test_list_ends_the_review_until_it_begins_again(world: World) -> None:
     emacs.keys("q")
     emacs.becomes("(e2e-windows)", "*terminal*")
     emacs.act("(gemini-companion-list)")
-    # The version that is accepted was drawn.
-    emacs.wait_for("+ten")
+    # The version that is accepted was displayed for a second.
+    emacs.holds(
+        '(with-current-buffer "*gemini*" (gemini-companion-overview-page-displayed-p'
+        " (gemini-companion-overview-page-row)))"
+    )
     emacs.keys("a")
 
     cli.finished("all done", file, NEW)

@@ -234,9 +234,7 @@
              (gemini-companion-edit-view
               (gemini-companion-test-show "a" "one\n2\nthree\n")))
             0)
-      (execute-kbd-macro (kbd "n x C-c C-c"))
-      (when (derived-mode-p 'gemini-companion-overview-mode)
-        (quit-window))
+      (execute-kbd-macro (kbd "n x C-c C-c q"))
       (should (equal '((1 accepted "one\n2\n3\n")) outcomes))
       (gemini-companion-test-eventually
         (equal windows (gemini-companion-test-window-names))))
