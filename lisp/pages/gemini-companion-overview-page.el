@@ -57,7 +57,7 @@ The values are `open' or `folded'.")
   "Value of `gemini-companion-overview-page--texts' when a window displayed it.")
 
 (defvar-local gemini-companion-overview-page--since nil
-  "Alist from IDs of the displayed proposals to the times when they appeared.")
+  "Alist from IDs of proposals to the times when they were displayed first.")
 
 (defvar gemini-companion-overview-page--seconds 1
   "Seconds for which a proposal must be displayed before a key answers it.")
@@ -485,12 +485,10 @@ TEXTS are as of `gemini-companion-overview-page--texts', or nil."
   "Note that a window is about to display the overview as it is drawn."
   (unless (eq gemini-companion-overview-page--displayed
               gemini-companion-overview-page--texts)
-    (setq gemini-companion-overview-page--displayed gemini-companion-overview-page--texts
-          gemini-companion-overview-page--since
-          (mapcar (lambda (id)
-                    (cons id (or (alist-get id gemini-companion-overview-page--since)
-                                 (float-time))))
-                  (gemini-companion-overview-page--drawn-proposals)))))
+    (setq gemini-companion-overview-page--displayed gemini-companion-overview-page--texts)
+    (dolist (id (gemini-companion-overview-page--drawn-proposals))
+      (unless (assoc id gemini-companion-overview-page--since)
+        (push (cons id (float-time)) gemini-companion-overview-page--since)))))
 
 (defun gemini-companion-overview-page--drawn-proposals ()
   "Return the IDs of the proposals whose texts are drawn."
