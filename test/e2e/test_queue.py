@@ -120,7 +120,9 @@ def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
     emacs, cli = world.run_pair(*files)
     emacs.resize(size)
     before = emacs.value("(e2e-windows)")
-    cli.model.script(*(write_file(file, f"{file.name}\n") for file in files), say("done"))
+    cli.model.script(
+        *(write_file(file, f"{file.name}\n") for file in files), say("done")
+    )
     cli.prompt()
     for file in files:
         emacs.wait_for(f"gemini proposal: {file.name}")

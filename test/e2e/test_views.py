@@ -233,9 +233,10 @@ def test_review_that_is_answered_in_another_frame_closes_in_its_own(
     world: World,
 ) -> None:
     turn = say("all done")
-    file, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True)
+    file, emacs, _, cli = world.review(OLD, NEW, turn, inside=True)
     emacs.wait_for(" 1/2 ")
-    client = [world.tools.emacsclient, "-t", "-s", "emacs", str(world.file("b.txt", ""))]
+    other = world.file("b.txt", "")
+    client = [world.tools.emacsclient, "-t", "-s", "emacs", str(other)]
     second = world.tmux.start("second", client, world.project, {}, (80, 24))
     second.wait_for("b.txt")
     second.text("\x1bxgemini-companion-review\r")
