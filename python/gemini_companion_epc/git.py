@@ -156,10 +156,12 @@ def read(file: str, begin: int = 0, most: int = LARGEST) -> bytes:
     except OSError:
         return b""
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             return b""
         os.lseek(descriptor, begin, os.SEEK_SET)
-        return os.read(descriptor, most)
+        # As much memory as this is allocated first.
+        return os.read(descriptor, min(most, max(0, status.st_size - begin)))
     except OSError:
         return b""
     finally:
