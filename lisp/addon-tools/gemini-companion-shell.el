@@ -11,6 +11,18 @@
 ;; recorded as written without review, by the command.
 ;;
 ;; The server asks which files are shared before it stores them.
+;;
+;; Known issues:
+;;
+;; - What another program writes while a command runs, such as another editor, counts as
+;;   written by the command.  No test
+;; - Without the text of a file before a command, the file is only named.
+;;   Test: `gemini-companion-shell-files-with-an-unknown-past-are-only-named'
+;; - A change of too many lines has no marks.
+;;   Test: `gemini-companion-shell-change-that-is-too-large-has-no-marks'
+;; - Git knows only whether a file can be executed, so a deleted file that comes back has
+;;   otherwise the modes of a new one.
+;;   Test: `gemini-companion-shell-deleted-file-has-the-modes-of-new-files'
 
 ;;; Code:
 

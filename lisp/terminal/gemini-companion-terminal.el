@@ -10,8 +10,18 @@
 ;;
 ;; This file handles OSC escape sequences in the output before the terminal emulator
 ;; receives it: queries for the colors, the window title and reports of the Program
-;; Status Protocol, which show the state of the CLI, and text that the CLI copies.  For term, these sequences are removed, since term
-;; would display them.
+;; Status Protocol, which show the state of the CLI, and text that the CLI copies.  For
+;; term, these sequences are removed, since term would display them.
+;;
+;; Known issues:
+;;
+;; - A sequence of more than 200,000 characters is not handled, as the regexps of Emacs 28
+;;   fail for twice that: such a text is not copied.  No test
+;; - Qwen Code waits for an answer about colors for 0.2 s only; if Emacs is busy longer, it
+;;   has the theme for COLORFGBG.  No test
+;; - On a text terminal, Emacs may know only whether the background is dark, and answers
+;;   with black and white.
+;;   Test: `gemini-companion-terminal-answers-questions-for-colors'
 
 ;;; Code:
 

@@ -126,6 +126,25 @@
   (or (fboundp symbol) (boundp symbol) (facep symbol)
       (featurep symbol)))
 
+(ert-deftest gemini-companion-known-issues-name-their-tests ()
+  (let ((tests (gemini-companion-manual-test-tests))
+        (files 0))
+    (dolist (file (file-expand-wildcards
+                   (expand-file-name "lisp/*/*.el" gemini-companion-test-root)))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (when (re-search-forward "^;; Known issues:$" nil t)
+          (cl-incf files)
+          (dolist (issue (cdr (split-string
+                               (buffer-substring
+                                (point) (progn (search-forward "\n\n") (point)))
+                               "^;; - ")))
+            (ert-info ((concat file ": " issue))
+              (if (string-match "^;;   Test: `\\(\\S-+\\)'\n" issue)
+                  (should (member (match-string 1 issue) tests))
+                (should (string-match-p "No\\(?:\n;;  \\)? test\n" issue))))))))
+    (should (<= 3 files))))
+
 (ert-deftest gemini-companion-names-in-documents-are-what-they-are-called ()
   (let ((others (gemini-companion-manual-test-tests))
         (wrong nil))
