@@ -100,6 +100,29 @@
                      (gemini-companion-unmarked-test-change unmarked nil)))
       (should (equal after (gemini-companion-unmarked-test-files))))))
 
+;; All of them were deleted for good with the yes to one question.
+(ert-deftest gemini-companion-unmarked-file-that-would-be-gone-stays-alone ()
+  (gemini-companion-unmarked-test-with
+    (let* ((gemini-companion-trash--most-bytes 2)
+           (files (gemini-companion-unmarked-files unmarked))
+           (item (gemini-companion-undo--item-of-files unmarked files))
+           (asked nil))
+      (cl-letf (((symbol-function 'yes-or-no-p)
+                 (lambda (question) (ignore (push question asked)))))
+        (pcase-let* ((`((,rest) . ,names)
+                      (gemini-companion-decide--without-lost (list item)))
+                     (left (gemini-companion-step-hunks
+                            (gemini-companion-decide-item-step rest))))
+          (should (= 1 (length asked)))
+          (should (string-search "tree/new/deep/a is larger than 2; delete for good? "
+                                 (car asked)))
+          (should (= 1 (length names)))
+          (should (= (length left) (1- (length files))))
+          (gemini-companion-unmarked-test-change unmarked t left)))
+      (should (equal "new" (gemini-companion-text-bytes "tree/new/deep/a")))
+      (should (equal "1\n" (gemini-companion-text-bytes "tree/text")))
+      (should (equal "gone\n" (gemini-companion-text-bytes "tree/old/deep/gone"))))))
+
 (ert-deftest gemini-companion-unmarked-leaves-files-that-have-changed-since ()
   (gemini-companion-unmarked-test-with
     (gemini-companion-text-write "tree/text" "mine")

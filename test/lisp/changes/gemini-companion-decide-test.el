@@ -138,6 +138,22 @@ answer that first; left out: a, new"
         (gemini-companion-decision-undo)
         (should (equal before (gemini-companion-decide-test-texts)))))))
 
+(ert-deftest gemini-companion-decide-does-nothing-after-a-quit-at-either-question ()
+  (dolist (at '(1 2))
+    (gemini-companion-decide-test-with-all
+      (let ((gemini-companion-trash--most-bytes 1)
+            (before (gemini-companion-decide-test-texts))
+            (last (gemini-companion-decision-last)))
+        (cl-letf (((symbol-function 'yes-or-no-p) (lambda (_) (signal 'quit nil))))
+          (should (eq 'quit (condition-case nil
+                                (gemini-companion-test-answering
+                                    (lambda (_) (if (= at 1) (signal 'quit nil) t))
+                                  (gemini-companion-undo-decide 'undo groups :row t))
+                              (quit 'quit)))))
+        (should (equal before (gemini-companion-decide-test-texts)))
+        (should (eq last (gemini-companion-decision-last)))
+        (should-not (get-buffer "*gemini files*"))))))
+
 (ert-deftest gemini-companion-decide-question-fits-into-a-line ()
   (gemini-companion-text-test-at-random 50
     (let* ((long (make-string (1+ (random 60)) ?x))
