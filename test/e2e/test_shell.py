@@ -371,6 +371,62 @@ def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
     has(mine, b"user\nmine\n")
 
 
+def test_only_what_needs_no_warning_is_undone_by_one_key(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    repository(world)
+    for name in "xyz":
+        world.file(f"{name}.txt", "one\ntwo\nthree\n")
+    git(world, "add", "-A")
+    git(world, "commit", "-qm", "more")
+    cli.is_free(
+        call(
+            "run_shell_command",
+            command="sed -i s/two/zwei/ x.txt y.txt z.txt; echo new >new.txt",
+            description="Do it",
+        )
+    )
+    emacs.becomes("(gemini-companion-changes-left)", 4)
+    # The user corrects a line of the command.
+    emacs.eval(
+        f"""(with-current-buffer (find-file-noselect
+                                  {lisp(world.project / "x.txt")})
+              (search-forward "zwei")
+              (insert " of mine")
+              (save-buffer))"""
+    )
+    files = [world.project / f"{name}.txt" for name in ("x", "y", "z", "new")]
+    before = [file.read_text() for file in files]
+    emacs.command("gemini-companion-turn-page")
+    emacs.holds("""(get-buffer-window "*gemini*")""")
+    emacs.eval(TURN_ROW)
+    emacs.keys("u")
+    emacs.wait_for("takes 1 line of yours")
+    emacs.wait_for("(y, s, n, ?)")
+    emacs.keys("s")
+    emacs.wait_for("left out: ")
+    after = [before[0], *["one\ntwo\nthree\n"] * 2, before[3]]
+    assert [file.read_text() for file in files] == after
+    emacs.keys("C-/")
+    emacs.wait_for("Taken back")
+    assert [file.read_text() for file in files] == before
+    # Back to before the turn, and C-g at the question.
+    emacs.eval(TURN_ROW)
+    emacs.keys("B")
+    emacs.wait_for("(y, s, n, ?)")
+    emacs.keys("C-g")
+    emacs.holds("(not (active-minibuffer-window))")
+    assert [file.read_text() for file in files] == before
+    emacs.eval(TURN_ROW)
+    emacs.keys("B")
+    emacs.wait_for("(y, s, n, ?)")
+    emacs.keys("y")
+    emacs.wait_for("nothing left")
+    assert [file.exists() and file.read_text() for file in files] == [
+        *["one\ntwo\nthree\n"] * 3,
+        False,
+    ]
+
+
 def test_names_of_the_shell_are_those_of_files_in_the_project(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
