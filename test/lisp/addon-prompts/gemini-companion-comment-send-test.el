@@ -98,7 +98,7 @@ I undid your change of a:4-5.")
                   (when unfold
                     (gemini-companion-overview-toggle)
                     (search-forward unfold))
-                  (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                  (gemini-companion-test-answering #'always
                     (gemini-companion-overview-undo whole)))))
       ;; Whether it was reviewed or not.
       (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
@@ -129,7 +129,7 @@ I undid your change of a:4-5.")
   (gemini-companion-comment-send-test-with nil
     (gemini-companion-test-writes "new" "x\n" session)
     (gemini-companion-turn-page session)
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+    (gemini-companion-test-answering #'always
       (gemini-companion-overview-undo))
     (gemini-companion-comment-opening-set session "Good.")
     (gemini-companion-send-comments session)
@@ -216,7 +216,10 @@ b:4\n> four\nIn digits")
                                 (gemini-companion-edit-proposal-buffer edit)
                               (setq gemini-companion-edit-here edit)
                               (gemini-companion-header-set)
-                              (funcall header))))))
+                              ;; A key that does not fit is omitted.
+                              (cl-letf (((symbol-function 'window-width)
+                                         (lambda (&rest _) 200)))
+                                (funcall header)))))))
       (dolist (text (funcall headers))
         (should-not (string-match-p "comment:\\|send 1" text)))
       (with-current-buffer (find-file-noselect (expand-file-name "a" directory))

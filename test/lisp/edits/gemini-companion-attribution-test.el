@@ -178,8 +178,9 @@
       (dolist (text '("B\n" "C\n" "B\n"))
         (gemini-companion-test-accept file text 3 session))
       (find-file-noselect file) ; of a new file, it is killed
-      (dolist (index reverted)
-        (gemini-companion-test-undo-edit (nth index (gemini-companion-edits)))))
+      (gemini-companion-test-answering #'always
+        (dolist (index reverted)
+          (gemini-companion-test-undo-edit (nth index (gemini-companion-edits))))))
     (should (equal "A\n" (gemini-companion-test-file-text "c")))
     (should-not (file-exists-p "target"))
     ;; It may be noticed only now that they were written.
