@@ -281,6 +281,9 @@ For DONE and the value, see `gemini-companion-step-do'."
          (buffer (gemini-companion-names-buffer file))
          (before (gemini-companion-step-before step))
          (texts (gemini-companion-step-texts step)))
+    ;; With a buffer older than the file, Emacs would ask whether to edit it.
+    (when (and buffer (null (gemini-companion-revert-unsaved file)))
+      (gemini-companion-revert-now file))
     (cond
      ((eq 'none before)
       (gemini-companion-step--create step)
@@ -343,8 +346,6 @@ The file has the bytes from before STEP.  For DONE and the value, see
 
 (defun gemini-companion-step--write-here (step file before after)
   "Write AFTER to the local FILE of STEP, which has BEFORE; both are bytes."
-  ;; With a buffer older than the file, Emacs would ask whether to write.
-  (gemini-companion-revert-now file)
   (condition-case err
       (unwind-protect
           (gemini-companion-watch-writing file

@@ -54,6 +54,24 @@
               (should (eq (eq where 'unsaved) (buffer-modified-p)))
               (set-buffer-modified-p nil))))))))
 
+;; Emacs asked whether to edit the buffer, which had the text before.
+(ert-deftest gemini-companion-step-reads-what-others-have-written ()
+  (gemini-companion-step-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (find-file "a")
+    (let* ((record (gemini-companion-changes-here))
+           (changes (gemini-companion-changes-update record)))
+      (with-temp-file "a"
+        (insert "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"))
+      (set-file-times "a" (time-add nil 5))
+      (cl-letf (((symbol-function 'userlock--ask-user-about-supersession-threat)
+                 (lambda (&rest _) (error "Asked"))))
+        (gemini-companion-test-undo record changes))
+      (should (equal "1\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+                     (gemini-companion-test-file-text "a")))
+      (should (equal "1\n2\n3\n4\n5\n6\n7\n8\nnine\n" (buffer-string)))
+      (should-not (buffer-modified-p)))))
+
 ;; The file was gone for good.
 (ert-deftest gemini-companion-step-creates-again-what-the-walk-has-deleted ()
   (gemini-companion-step-test-with '(("a" "1\n"))
