@@ -88,3 +88,28 @@ def test_commit_of_the_user_is_a_review_and_one_of_the_cli_is_none(
                                       (gemini-companion-changes-path record)))
                                    (gemini-companion-changes-files)))"""
     )
+
+
+def test_commit_of_the_user_is_kept_though_emacs_is_killed(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    file = world.file("b.txt", OLD)
+    git(world, "add", "-A")
+    git(world, "commit", "-qm", "first")
+    cli.is_free(read_file(file), write_file(file, NEW))
+    emacs.holds("(eql 2 (gemini-companion-changes-left))")
+    emacs.holds(
+        """(with-current-buffer " *gemini-companion output*"
+             (save-excursion
+               (goto-char (point-min))
+               (search-forward "nothing is written any more" nil t)))"""
+    )
+    saved = world.home / ".emacs.d" / "gemini-companion" / "changes"
+    eventually(lambda: any(saved.glob("*b.txt.eld")), "it is saved")
+    git(world, "commit", "-qm", "mine", "b.txt")
+    # No prompt and no tool follows.
+    emacs.holds("(null (gemini-companion-changes-left))")
+    eventually(lambda: not any(saved.glob("*b.txt.eld")), "it is saved")
+    killed(emacs)
+    emacs = world.emacs(file, name="second")
+    emacs.holds("""(with-current-buffer "b.txt" gemini-companion-mode)""")
+    assert emacs.value("(gemini-companion-changes-files t)") is None
