@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-part)
 (require 'gemini-companion-test-helper)
@@ -151,7 +152,6 @@ output of that Emacs."
   "Without the adapter of a CLI, all else is loaded, and starts.
 The CLI is not offered then."
   :tags '(pure)
-  (require 'gemini-companion-clients)
   (let ((commands (mapcar #'cadr (gemini-companion-commands-in 'global))))
     (dolist (client gemini-companion-clients)
       (ert-info (client)
@@ -240,6 +240,50 @@ The CLI is not offered then."
           (while (re-search-forward regexp nil t)
             (unless (save-match-data (nth 8 (syntax-ppss)))
               (push (cons (file-name-base file) (match-string 0)) found))))))
+    (should-not found)))
+
+(ert-deftest gemini-companion-part-core-asks-whether-a-command-of-an-add-on-exists ()
+  "No file of the core calls such a command, or binds it, without that."
+  :tags '(pure)
+  (let* ((parts (gemini-companion-part-addon-parts))
+         (features (gemini-companion-part-test-features parts))
+         (commands (cl-loop for part in parts append
+                            (cl-loop for (_ _ . rows)
+                                     in (gemini-companion-part-commands part)
+                                     append (mapcar #'cadr rows))))
+         (own (seq-mapcat (lambda (group) (mapcar #'cadr (cdr group)))
+                          gemini-companion-commands--core))
+         (regexp (format "\\(?:(\\|#'\\|'\\)\\(%s\\)\\_>"
+                         (regexp-opt
+                          (seq-filter (apply-partially #'string-prefix-p
+                                                       "gemini-companion-")
+                                      (mapcar #'symbol-name
+                                              (seq-difference commands own))))))
+         (found nil))
+    (dolist (file (seq-filter (apply-partially #'string-suffix-p ".el")
+                              (gemini-companion-test-package-files)))
+      (unless (or (member (file-name-base file) features)
+                  (string-suffix-p "-autoloads" (file-name-base file)))
+        (with-temp-buffer
+          (insert-file-contents file)
+          (emacs-lisp-mode)
+          (while (re-search-forward regexp nil t)
+            (let ((name (match-string 1))
+                  (start (match-beginning 0)))
+              (unless (or (save-match-data (nth 8 (syntax-ppss)))
+                          (save-excursion
+                            (goto-char start)
+                            (looking-back "(\\(?:autoload\\|fboundp\\) " nil))
+                          (save-excursion
+                            (goto-char (point-min))
+                            (re-search-forward
+                             (format "(\\(?:fboundp\\|gemini-companion-commands-hint\\)[ \n]+'%s\\_>"
+                                     name)
+                             start t))
+                          (save-excursion
+                            (goto-char start)
+                            (looking-back "gemini-companion-commands-hint[ \n]+" nil)))
+                (push (cons (file-name-base file) name) found)))))))
     (should-not found)))
 
 (ert-deftest gemini-companion-part-of-a-new-add-on-needs-no-other-file ()

@@ -9,8 +9,9 @@
 ;;; Code:
 
 (require 'gemini-companion-part)
-(when (gemini-companion-part-load 'addon-terminal)
-  (require 'gemini-companion-cli-test-helper))
+(eval-and-compile
+  (when (gemini-companion-part-load 'addon-terminal)
+    (require 'gemini-companion-cli-test-helper)))
 (require 'gemini-companion-client-fourth-test-helper)
 (require 'gemini-companion-client-settings nil t)
 (require 'gemini-companion-ignore)

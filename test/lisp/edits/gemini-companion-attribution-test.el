@@ -6,8 +6,9 @@
 
 (require 'gemini-companion-attribution)
 (require 'gemini-companion-edit-test-helper)
-(when (gemini-companion-part-load 'addon-changes)
-  (require 'gemini-companion-changes-test-helper))
+(eval-and-compile
+  (when (gemini-companion-part-load 'addon-changes)
+    (require 'gemini-companion-changes-test-helper)))
 (require 'gemini-companion-undo nil t)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-review-test-helper)

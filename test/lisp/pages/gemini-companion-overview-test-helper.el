@@ -6,8 +6,9 @@
 
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-overview)
-(when (gemini-companion-part-load 'unmarked)
-  (require 'gemini-companion-unmarked-test-helper))
+(eval-and-compile
+  (when (gemini-companion-part-load 'unmarked)
+    (require 'gemini-companion-unmarked-test-helper)))
 
 (defmacro gemini-companion-overview-test-with (files &rest body)
   "Run BODY in a directory with FILES, where the overview can be shown.
