@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
+import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -21,6 +25,37 @@ LOAD = f"""(setq load-path (append '({lisp(ROOT / "dev")} {lisp(ROOT / "bench")}
 (flows-load)
 (setq gemini-companion-review-arrival 'now)"""
 COMMAND = "rm -rf build && make"
+HEADS = ("path", "files", "asked again", "upward")
+
+
+NAMES = "--names" in sys.argv[1:]
+TABLE: list[str] = []
+
+
+def row(name: str, *cells: object) -> None:
+    """Print a row of the table."""
+    widths = map(len, HEADS)
+    texts = (f"{cell!s:>{width}}" for cell, width in zip(cells, widths, strict=True))
+    TABLE.append(f"| {name:35} | {' | '.join(texts)} |")
+    print(TABLE[-1], flush=True)
+
+
+def write() -> None:
+    """Put the table, with its age, into the map of the code."""
+    design = ROOT / "doc" / "design.org"
+    head, rule, *rows = TABLE
+    commit = subprocess.run(
+        ["git", "-C", ROOT, "log", "-1", "--format=%h"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    age = f"Made by =dev/flows --write= on {datetime.date.today()}, at {commit}:"
+    table = "\n".join([age, "", head, rule, *rows, ""])
+    text = re.sub(
+        r"Made by =dev/flows .*\n\n(?:\|.*\n)+", table, design.read_text(), count=1
+    )
+    design.write_text(text)
 
 
 @contextmanager
@@ -29,8 +64,11 @@ def counted(emacs: Editor, name: str, end: Callable[[], object]) -> Iterator[Non
     emacs.ask("(flows-begin)")
     yield
     until(end, name)
-    files, calls, functions = emacs.ask("(flows-end)")
-    print(f"| {name:36} | {files:5} | {calls:5} | {functions:9} |", flush=True)
+    *numbers, path, again, upward = emacs.ask("(flows-end)")
+    row(name, *numbers)
+    if NAMES:
+        for title, names in ("path", path), ("again", again), ("upward", upward):
+            print(f"  {title}: {', '.join(names or ['-'])}", flush=True)
 
 
 def run(emacs: Editor, cli: Client, file: Path) -> None:
@@ -48,7 +86,8 @@ def run(emacs: Editor, cli: Client, file: Path) -> None:
     def text(*changed: str) -> str:
         return "\n".join([*changed, *lines[len(changed) :]]) + "\n"
 
-    print(f"| {'flow':36} | files | calls | functions |")
+    row("flow", *HEADS)
+    TABLE.append(re.sub(r"[^|]", "-", TABLE[0]).replace("-|-", "-+-"))
     # Only keys are commands of the user.
     with counted(emacs, "point moves, until the CLI has it", cli.cursor):
         emacs.tmux.call("send-keys", "-t", "emacs", "Down")
@@ -84,3 +123,5 @@ with tempfile.TemporaryDirectory() as directory:
         closing(emacs.client()) as cli,
     ):
         run(emacs, cli, file)
+if "--write" in sys.argv[1:]:
+    write()
