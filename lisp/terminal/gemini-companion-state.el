@@ -81,7 +81,8 @@ phrase, or nil, and ABOUT are the requests that its hooks have reported of it."
   (state 'unknown)
   (lasting 'unknown)
   (since (float-time))
-  (lasted nil))
+  (lasted nil)
+  (settled nil :documentation "The SINCE of the last state that was reported to last."))
 
 (defvar gemini-companion-state--records nil
   "The records of the connected CLIs.")
@@ -112,13 +113,17 @@ For LASTING, see `gemini-companion-session-state'."
   "Record that the state of SESSION has lasted for a while, and return it."
   (let* ((record (gemini-companion-state--of session))
          (state (gemini-companion-state--state record)))
+    (unless (eql (gemini-companion-state--since record)
+                 (gemini-companion-state--settled record))
+      (setf (gemini-companion-state--settled record)
+            (gemini-companion-state--since record))
+      (when-let* ((question (gemini-companion-state--question record)))
+        (gemini-companion-request-notify question 'changed)))
     (unless (eq state (gemini-companion-state--lasting record))
       (setf (gemini-companion-state--lasting record) state
             (gemini-companion-state--lasted record)
             (gemini-companion-state--since record))
-      (run-hooks 'gemini-companion-state-lasting-hook)
-      (when-let* ((question (gemini-companion-state--question record)))
-        (gemini-companion-request-notify question 'changed)))
+      (run-hooks 'gemini-companion-state-lasting-hook))
     state))
 
 (defun gemini-companion-state-titled (session)
@@ -615,10 +620,12 @@ prompt."
 
 (cl-defmethod gemini-companion-request-certain-p
   ((question gemini-companion-state-question))
-  "Return non-nil if the CLI of QUESTION has waited for a while.
+  "Return non-nil if the CLI of QUESTION has waited for a while, since it is open.
 The title may show that only briefly, as until an accepted edit is written."
-  (eq 'waiting (gemini-companion-session-state
-                (gemini-companion-state-question-session question) 'lasting)))
+  (when-let* ((record (gemini-companion-state--of
+                       (gemini-companion-state-question-session question))))
+    (eql (gemini-companion-state--since record)
+         (gemini-companion-state--settled record))))
 
 (cl-defmethod gemini-companion-request-listed-p
   ((question gemini-companion-state-question))

@@ -362,6 +362,19 @@ reported states, the last first."
                       gemini-companion-request-functions)))
            ,@body)))))
 
+(ert-deftest gemini-companion-state-question-lasts-by-itself ()
+  (gemini-companion-state-test-with-events
+    (cl-flet ((certain () (gemini-companion-requests-certain session)))
+      (gemini-companion-state-report session 'question nil)
+      (gemini-companion-state-lasts session)
+      (should (certain))
+      ;; As after an answer: the title still shows that the CLI has waited.
+      (gemini-companion-state-report session 'edit nil)
+      (gemini-companion-state-report session 'question nil)
+      (should-not (certain))
+      (gemini-companion-state-lasts session)
+      (should (certain)))))
+
 (ert-deftest gemini-companion-state-that-ends-at-once-does-not-last ()
   (gemini-companion-state-test-with-events
     (let ((lasted 0))
