@@ -1305,10 +1305,12 @@ class Store:
     def _copied(self, old: str, new: str, own: Mapping[str, str]) -> set[str]:
         """Return the commits that ``new`` has, ``old`` has not, and which are ``own``.
 
-        A copy, as of a rebase, has the same author, and the time of writing.
+        A copy, as of a rebase, has the same author, and the time of writing.  One of a
+        commit that only ``old`` has brings nothing that was not there.
         """
         listed = self._listed(_AUTHOR, new, f"^{old}")
-        authors = set(own.values())
+        there = self._listed(_AUTHOR, old, f"^{new}").values()
+        authors = set(own.values()).difference(there)
         return {
             commit
             for commit, author in listed.items()

@@ -134,6 +134,21 @@ def test_what_a_command_has_committed_is_its_own_also_after_a_rebase(
     assert steps(tree, lambda: tree.git("cherry-pick", "feature")) == {"feature"}
 
 
+def test_lines_of_a_colleague_beside_those_of_an_earlier_command_are_by_git(
+    tree: Tree, other: Tree
+) -> None:
+    by_colleague(other)
+    tree.begin()
+
+    def commit() -> None:
+        tree.write(b=b"one\n2\n3\n4\n5\n6\n7\n8\n9\n")
+        tree.commit("own")
+
+    assert steps(tree, commit) == {"b"}
+    assert steps(tree, lambda: tree.git(*PULLS["rebase"])) == set()
+    assert tree.difference.by_git == 2
+
+
 def test_commit_of_the_user_is_not_of_a_command_that_copies_it(tree: Tree) -> None:
     tree.git("checkout", "-qb", "other")
     tree.write(theirs=b"1\n")
