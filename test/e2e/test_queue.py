@@ -117,7 +117,7 @@ def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
     world: World, size: tuple[int, int]
 ) -> None:
     files = [world.file(f"{name}.txt", "old\n") for name in "abcdef"]
-    emacs, cli = world.run_pair(*files)
+    emacs, cli = world.run_pair(*files, extra=PATIENT)
     emacs.resize(size)
     before = emacs.value("(e2e-windows)")
     cli.model.script(
@@ -127,8 +127,13 @@ def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
     for file in files:
         emacs.wait_for(f"gemini proposal: {file.name}")
         emacs.holds(ACCEPTS, "the review takes answers")
+        cli.model.answers.clear()
         emacs.keys("C-c", "C-c")
         emacs.says(f"Accepted {file.name}")
+        # The CLI shows that it has asked before, and Emacs waits for the next one.
+        emacs.wait_for("Waiting for Gemini CLI; q leaves")
+        emacs.text("x y")
+        cli.model.answers.set()
     cli.wait_for("done")
     emacs.becomes("(e2e-windows)", before)
     emacs.becomes(SELECTED, "*gemini: project*")
