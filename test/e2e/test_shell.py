@@ -396,6 +396,16 @@ def test_only_what_needs_no_warning_is_undone_by_one_key(world: World) -> None:
     )
     files = [world.project / f"{name}.txt" for name in ("x", "y", "z", "new")]
     before = [file.read_text() for file in files]
+    # The keys of a walk are not those of its question.
+    emacs.command("gemini-companion-next-change")
+    emacs.keys("C-u", "U")
+    emacs.wait_for("(y, s, n, ?)")
+    emacs.keys("?")
+    emacs.holds("""(get-buffer-window "*gemini files*")""")
+    emacs.keys("n")
+    emacs.wait_for("Not undone")
+    emacs.holds("""(not (get-buffer "*gemini files*"))""")
+    assert [file.read_text() for file in files] == before
     emacs.command("gemini-companion-turn-page")
     emacs.holds("""(get-buffer-window "*gemini*")""")
     emacs.eval(TURN_ROW)
