@@ -138,15 +138,15 @@ later; what was done is displayed then, and ENDED is called, a function."
                                (push text texts))
                              (funcall end problem)))))
                (finish (lambda (done problems left)
-                         (let ((text (gemini-companion-decide-say
-                                      verb unit agreed done texts
-                                      (append left-out problems) left)))
+                         (let* ((not-done (append left-out problems))
+                                (text (gemini-companion-decide-say
+                                       verb unit agreed done texts not-done left)))
                            (when returned
                              (funcall ended))
-                           (cond ((and returned (equal texts '(nil)) (null problems)))
+                           (cond ((and returned (equal texts '(nil)) (null not-done)))
                                  (returned (message "%s" text))
                                  ((or done left) text)
-                                 (t (user-error "%s" (string-join problems "; ")))))))
+                                 (t (user-error "%s" (string-join not-done "; ")))))))
                (run (lambda ()
                       (gemini-companion-decide-run (gemini-companion-decide-word verb 1)
                                                    agreed do finish whole)))

@@ -154,6 +154,21 @@ answer that first; left out: a, new"
         (should (eq last (gemini-companion-decision-last)))
         (should-not (get-buffer "*gemini files*"))))))
 
+(ert-deftest gemini-companion-decide-names-what-is-left-out-if-nothing-is-done ()
+  (gemini-companion-decide-test-with-all
+    (let ((some (seq-filter (pcase-lambda (`(,record . ,_))
+                              (member (file-name-nondirectory
+                                       (gemini-companion-changes-file-name record))
+                                      '("b" "c")))
+                            groups)))
+      (gemini-companion-test-answering (lambda (_)
+                                         (gemini-companion-test-write "c" "mine\n")
+                                         t)
+        (should (equal "b has a proposal that awaits an answer; answer that first; \
+c has changed meanwhile; review it again"
+                       (gemini-companion-test-refusal
+                         (gemini-companion-undo-decide 'undo some :row t))))))))
+
 (ert-deftest gemini-companion-decide-question-fits-into-a-line ()
   (gemini-companion-text-test-at-random 50
     (let* ((long (make-string (1+ (random 60)) ?x))
