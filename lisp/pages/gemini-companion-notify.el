@@ -224,25 +224,29 @@ It is nil for a turn that was short, or while something waits."
 
 (defun gemini-companion-notify-warn (session text)
   "Tell the user TEXT about SESSION in the echo area.
-If they see nothing of SESSION, send a notification."
+If they see nothing of SESSION, send a notification, which stays."
   (if (or (null gemini-companion-notify)
           (gemini-companion-notify--seen-p session))
       (gemini-companion-idle-announce text)
-    (gemini-companion-notify--send session text)))
+    (gemini-companion-notify--show session text)))
 
 (defun gemini-companion-notify--send (session text)
-  "Show TEXT, a notice about SESSION; see `gemini-companion-notify'.
-Record the function that withdraws the notice, if there is one."
-  (let* ((text (substring-no-properties text))
-         (withdraw (pcase gemini-companion-notify
-                     ('nil nil)
-                     ((or 'message 'desktop)
-                      (or (and (eq gemini-companion-notify 'desktop)
-                               (gemini-companion-notify--dbus session text))
-                          (gemini-companion-idle-announce text)))
-                     (function (funcall function session text)))))
+  "Show TEXT, a notice about SESSION, until its state changes."
+  (let ((withdraw (gemini-companion-notify--show session text)))
     (when (functionp withdraw)
       (push (cons session withdraw) gemini-companion-notify--open))))
+
+(defun gemini-companion-notify--show (session text)
+  "Show TEXT, a notice about SESSION; see `gemini-companion-notify'.
+Return a function that withdraws the notice, or another value if there is none."
+  (let ((text (substring-no-properties text)))
+    (pcase gemini-companion-notify
+      ('nil nil)
+      ((or 'message 'desktop)
+       (or (and (eq gemini-companion-notify 'desktop)
+                (gemini-companion-notify--dbus session text))
+           (gemini-companion-idle-announce text)))
+      (function (funcall function session text)))))
 
 (defun gemini-companion-notify--withdraw (session)
   (when-let* ((open (assoc session gemini-companion-notify--open

@@ -45,6 +45,22 @@
        (null (gemini-companion-test-timers "notify")))
      ,@body))
 
+(ert-deftest gemini-companion-notify-warning-stays-unless-its-cli-is-seen ()
+  (gemini-companion-notify-test-with
+    (let ((said nil))
+      (cl-letf (((symbol-function #'gemini-companion-idle-announce)
+                 (lambda (text) (push text said)))
+                ((symbol-function 'frame-focus-state) #'always))
+        (gemini-companion-notify-warn session "takes 1 line")
+        (should (equal '("takes 1 line") notices))
+        (gemini-companion-notify-test-settled 'prompt
+          (should (member "takes 1 line" notices)))
+        (setq notices nil)
+        (switch-to-buffer terminal)
+        (gemini-companion-notify-warn session "takes 2 lines")
+        (should-not notices)
+        (should (equal '("takes 2 lines") said))))))
+
 (ert-deftest gemini-companion-notify-shows-states-that-last ()
   (gemini-companion-notify-test-with
     (should (equal "" (car (gemini-companion-part-lighter 'notify))))
