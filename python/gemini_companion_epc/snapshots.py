@@ -1011,12 +1011,11 @@ class Store:
         """Return the files of ``changes`` whose contents may be older than ``before``.
 
         That is if they were written before it.  A new one may be older if it was made
-        before it: it was renamed, but maybe from a name that is known.  If files are
-        ``gone`` at which it has not looked, each new one may have the text of one of
-        them.  Where all of these were in directories that are ignored as a whole, and
-        are probably made by programs, it has the size or the name of one; and so has a
-        changed one the size.  A content that ``before`` has, maybe under another name,
-        is known.
+        before it: it was renamed.  If files are ``gone`` at which it has not looked,
+        each new one may have the text of one of them.  Where all of these were in
+        directories that are ignored as a whole, and are probably made by programs, it
+        has the size or the name of one; and so has a changed one the size.  A content
+        that ``before`` has, maybe under another name, is known.
         """
         others = before.others
         sizes = {others[name] for name in gone if name in others} - {0}
@@ -1025,7 +1024,6 @@ class Store:
             before.has_sizes_of(name) and before.is_in_ignored_directory(name)
             for name in gone
         )
-        is_elsewhere = bool(gone) or all(each.after for each in changes)
 
         def is_suspect(change: Change) -> bool:
             time, size, birth = after.stamps.get(change.path, Stamp(0, 0))
@@ -1034,7 +1032,7 @@ class Store:
             if change.before:
                 return False
             if birth is not None and birth < before.time - _TICK:
-                return is_elsewhere
+                return True
             is_like = birth is None or os.path.basename(change.path) in bases
             return bool(gone) and (is_like or not are_made)
 
