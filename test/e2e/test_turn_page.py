@@ -164,6 +164,7 @@ def comments_of_each_place_are_nothing_but_text(
     emacs.wait_for("although your comment is not sent?")
     emacs.keys("y")
     cli.wait_for("first done")
+    emacs.holds("(null (gemini-companion-edits-ending))", "the review has closed")
     emacs.command("gemini-companion-auto-accept", "without review?")
     emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")
     cli.is_free(*edits_of(client, files[1]))
