@@ -153,7 +153,7 @@
     (autoload 'gemini-companion-status "gemini-companion-status"
       "Show the state of the connections to the CLIs, and problems." t)
     (autoload 'gemini-companion-turn-page "gemini-companion-overview"
-      "Go to the first change that is left in the overview of all CLIs." t))
+      "Go to the change at point, or the first one left, in the overview of all CLIs." t))
   (when (funcall there-p "addon-prompts" "addon-prompts")
     (autoload 'gemini-companion-show-undone "gemini-companion-undone"
       "Display what your next prompt to each CLI reports as undone." t)
