@@ -176,6 +176,8 @@ class Peer(StubEmacs):
                 self.waiting.append(lambda: self.record(facts, rows, writes))
                 await asyncio.sleep(1)
             else:
+                # Emacs takes what it gets in its order.
+                self.catch_up()
                 self.record(facts, rows, writes)
         return {}
 
