@@ -108,6 +108,8 @@ class Event(Enum):
     """A turn has ended a moment ago."""
     QUIET = auto()
     """The same, and nothing was written since the last snapshot."""
+    UNSEEN = auto()
+    """The same, but no snapshot could be taken."""
 
 
 class State(Enum):
@@ -119,7 +121,7 @@ class State(Enum):
     BACKGROUND = auto()
     """It has returned, but what it has started goes on."""
     FADES = auto()
-    """The same, and its turn has ended: it goes on until nothing is written."""
+    """The same, and its turn has ended: it goes on while it is seen to write."""
     ENDED = auto()
     DROPPED = auto()
     """It has not ended, so it may have been refused: it owns nothing."""
@@ -133,6 +135,7 @@ _NEXT = {
     (State.RUNS, Event.TURN_END): State.ENDED,
     (State.BACKGROUND, Event.TURN_END): State.FADES,
     (State.FADES, Event.QUIET): State.ENDED,
+    (State.FADES, Event.UNSEEN): State.ENDED,
     (State.ANNOUNCED, Event.PROMPT): State.DROPPED,
     (State.RUNS, Event.PROMPT): State.ENDED,
     (State.BACKGROUND, Event.PROMPT): State.ENDED,
@@ -173,7 +176,8 @@ class _Call:
         if step.called is not None:
             is_own = event is Event.END and step.called.key == self.called.key
         else:
-            is_own = event is Event.QUIET or _is_same(self.cli, step.cli)
+            is_of_all = event in (Event.QUIET, Event.UNSEEN)
+            is_own = is_of_all or _is_same(self.cli, step.cli)
         following = _NEXT.get((self.state, event)) if is_own else None
         if following and event is Event.END and self.called.is_background:
             following = State.BACKGROUND
@@ -343,7 +347,7 @@ class _Tree:
         ]
         if event in (Event.TURN_END, Event.READY):
             self.turns = others
-        elif event not in (Event.MOMENT, Event.QUIET):
+        elif event not in (Event.MOMENT, Event.QUIET, Event.UNSEEN):
             self.turns = [*others, step.cli]
         if step.begins and step.called:
             asks = step.called.may_be_refused
@@ -528,7 +532,9 @@ class Timeline:
         running, before = [*tree.running], tree.last
         difference = await self._take(tree, step)
         event = step.event
-        if event is Event.MOMENT and before and tree.last:
+        if event is Event.MOMENT and tree.last is None:
+            event = Event.UNSEEN
+        elif event is Event.MOMENT and before and tree.last:
             is_quiet = difference.is_quiet and before.head == tree.last.head
             event = Event.QUIET if is_quiet else event
         tree.update(step, event)

@@ -264,6 +264,24 @@ async def test_call_in_the_background_goes_on_behind_its_turn(
     assert len(scene.emacs.wrote) == 2
 
 
+async def test_call_in_the_background_ends_behind_its_turn_if_nothing_is_seen(
+    scene: Scene,
+) -> None:
+    await scene.prompt()
+    await scene.begin("serve", is_background=True)
+    await scene.end("serve", is_background=True)
+    scene.emacs.is_silent = True
+    await scene.turn_end()
+    scene.emacs.is_silent = False
+    # Such as one of an agent, without a prompt.
+    await scene.begin("ls")
+    await scene.end("ls")
+    scene.write(a="mine")
+    await scene.begin("make")
+    await scene.end("make")
+    assert not any(report["rows"] for report in scene.emacs.wrote)
+
+
 async def test_call_without_an_end_ends_with_the_turn(scene: Scene) -> None:
     await scene.begin("killed")
     await scene.turn_end()
