@@ -403,6 +403,29 @@ to the overview.")
   (when gemini-companion-watch--all
     (gemini-companion-watch-visited 'write)))
 
+;; Emacs compares the times before it runs `before-save-hook', whose errors do not stop
+;; a save.  A file may be written while its functions run, and they may take long.
+(defun gemini-companion-watch--before-write ()
+  "Ask whether to save if the file was written since the save began, as Emacs does.
+Then detect writes of other programs once more."
+  (unless (gemini-companion-watch--save-current-p)
+    (unless (yes-or-no-p
+             (format "%s has changed since visited or saved.  Save anyway? "
+                     (file-name-nondirectory buffer-file-name)))
+      (user-error "Save not confirmed")))
+  (gemini-companion-watch--before-save)
+  ;; The file is still to be written.
+  nil)
+
+(defun gemini-companion-watch--save-current-p ()
+  "Return non-nil if the file has not changed since this buffer visited it.
+The host of a remote file is asked only if the file is watched."
+  (or (null buffer-file-name)
+      (and (file-remote-p buffer-file-name)
+           (not (gemini-companion-watch-here-p)))
+      (verify-visited-file-modtime (current-buffer))
+      (not (file-exists-p buffer-file-name))))
+
 (defun gemini-companion-watch--after-save ()
   "Record that this Emacs has written the file of the current buffer."
   (when gemini-companion-watch--all
@@ -416,6 +439,8 @@ to the overview.")
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'watch)))
   "Distinguish writes by Emacs from writes by other programs."
   '((before-save-hook gemini-companion-watch--before-save)
+    ;; After functions that take time, but a function may also write the file itself.
+    (write-file-functions gemini-companion-watch--before-write 90)
     ;; Before programs that then format the file.
     (after-save-hook gemini-companion-watch--after-save -90)
     ;; Emacs has read what was written, whose time is then that of the buffer.

@@ -672,6 +672,60 @@ TEXT is what it has proposed.  Visit the file a before."
                          (buffer-string)))
           (should-not (gemini-companion-test-left)))))))
 
+;; The save overwrote the lines of the CLI without a question, and `u' took back what the
+;; file had never kept.
+(ert-deftest gemini-companion-changes-written-within-a-save-are-not-overwritten-unasked ()
+  (dolist (place '((before-save-hook -50) (before-save-hook 50) (write-file-functions -50)))
+    (dolist (anyway '(nil t))
+      (ert-info ((format "%S, %S" place anyway))
+        (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
+          (find-file "a")
+          (buffer-enable-undo)
+          (setq gemini-companion-test-send #'ignore)
+          (let* ((text (concat "one\n" (substring gemini-companion-test-lines 2)))
+                 (mine (concat gemini-companion-test-lines "mine\n"))
+                 (edit (gemini-companion-test-open "a" text 1 session))
+                 (written nil)
+                 (write (lambda ()
+                          (unless written
+                            ;; Emacs itself would unlock the file.
+                            (call-process-region text nil "tee" nil nil nil "a")
+                            (setq written t)
+                            nil)))
+                 ;; As by default: without it, Emacs may ask when it writes.
+                 (create-lockfiles t)
+                 (asked nil))
+            (gemini-companion-proposal-offer edit nil)
+            (goto-char (point-max))
+            (insert "mine  \n")
+            (add-hook 'before-save-hook #'delete-trailing-whitespace nil t)
+            (add-hook (car place) write (cadr place) t)
+            (cl-letf (((symbol-function 'yes-or-no-p)
+                       (lambda (question) (push question asked) anyway)))
+              (if anyway
+                  (save-buffer)
+                (should-error (save-buffer) :type 'user-error)))
+            (should (equal '("a has changed since visited or saved.  Save anyway? ")
+                           asked))
+            (should (equal mine (buffer-string)))
+            (should (equal (if anyway mine text) (gemini-companion-test-file-text "a")))
+            (gemini-companion-attribution-record session (expand-file-name "a") nil text)
+            (gemini-companion-test-run-timers)
+            (if anyway
+                (progn
+                  (should-not (gemini-companion-test-left))
+                  ;; Nothing of it is left to undo.
+                  (ignore-error user-error
+                    (gemini-companion-test-undo-edit edit))
+                  (should (equal mine (buffer-string))))
+              (should (eql 1 (gemini-companion-test-left)))
+              (gemini-companion-merge)
+              (should (equal (concat text "mine\n") (buffer-string)))
+              (save-buffer)
+              (gemini-companion-test-undo-edit edit)
+              (should (equal mine (buffer-string)))
+              (should (equal mine (gemini-companion-test-file-text "a"))))))))))
+
 ;; Its change had no mark, was not walked, and was forgotten.
 (ert-deftest gemini-companion-changes-follow-the-name-of-their-file ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
