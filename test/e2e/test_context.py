@@ -108,6 +108,7 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
     reviews.select()
     emacs.wait_for("+due")
+    emacs.row_takes_answers()
     emacs.keys("a")
     cli.finished("done again", file, "due\n")
 

@@ -332,6 +332,15 @@ class Emacs(Screen):
         """Wait for a message with ``text``, which another one may have replaced."""
         self.holds(f"(e2e-said {lisp(text)})", f"Emacs says {text!r}")
 
+    def row_takes_answers(self) -> None:
+        """Wait until the proposal at point in the overview is a second old."""
+        displayed = "gemini-companion-overview-page-displayed-p"
+        self.holds(
+            f"""(with-current-buffer "*gemini*"
+                  ({displayed} (gemini-companion-overview-page-row)))""",
+            "the row was displayed for a second",
+        )
+
     def keys(self, *keys: str) -> None:
         """Press ``keys``, spelled as tmux spells them, and wait for their effect.
 
