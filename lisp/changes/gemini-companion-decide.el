@@ -392,6 +392,15 @@ delete it; otherwise it stays."
 
 ;;;; Doing
 
+(defun gemini-companion-decide--in-order (items)
+  "Return ITEMS; those that delete a renamed file come last.
+Its old name must have its text again before that."
+  (let ((last (seq-filter (lambda (item)
+                            (when-let* ((step (gemini-companion-decide-item-step item)))
+                              (gemini-companion-step-renamed step)))
+                          items)))
+    (append (seq-difference items last #'eq) last)))
+
 (defun gemini-companion-decide-run (what items do finish &optional whole)
   "Call DO with each of ITEMS and a function, in order; the user can stop.
 DO calls that function with nil or a problem, a text, at the end.  WHAT is a
@@ -400,7 +409,8 @@ problems, texts, and with the items that are left, as the user has stopped.
 Return its value; or nil if files of other hosts are still to be written, one
 after another.
 If WHOLE is non-nil, the first problem is an error, and the user cannot stop."
-  (let* ((done nil)
+  (let* ((items (gemini-companion-decide--in-order items))
+         (done nil)
          (problems nil)
          (ended nil)
          (value nil)

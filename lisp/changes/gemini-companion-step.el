@@ -246,6 +246,37 @@ Return nil if a buffer is needed."
 
 ;;;; Doing a step
 
+(defun gemini-companion-step-renamed (step)
+  "Return the edit that has deleted a file of which STEP deletes the only copy.
+Its command has renamed the file, or has copied it before, so that it may be the
+user's.  Return nil if there is none, or its file is there again."
+  (let ((bytes (gemini-companion-step-before step)))
+    (when (and (eq 'undone (gemini-companion-step-kind step))
+               (gemini-companion-step-on step)
+               (eq 'none (gemini-companion-step-after step))
+               (stringp bytes)
+               (not (equal "" bytes)))
+      (let ((makers (seq-filter
+                     #'gemini-companion-edit-new-p
+                     (gemini-companion-edits-of-file
+                      (gemini-companion-edit-true-name
+                       (gemini-companion-step--the-edit step))))))
+        (seq-find (lambda (edit)
+                    (and (gemini-companion-edit-deleted-modes edit)
+                         (equal bytes (gemini-companion-edit-bytes-before edit))
+                         (seq-some (apply-partially #'gemini-companion-step--same-command-p
+                                                    edit)
+                                   makers)
+                         (not (equal bytes (gemini-companion-step--bytes
+                                            (gemini-companion-edit-file edit))))))
+                  (gemini-companion-edits))))))
+
+(defun gemini-companion-step--same-command-p (edit other)
+  "Return non-nil if EDIT and OTHER are of the same command in the same turn."
+  (and (eq (gemini-companion-edit-session edit) (gemini-companion-edit-session other))
+       (eq (gemini-companion-edit-turn edit) (gemini-companion-edit-turn other))
+       (equal (gemini-companion-edit-command edit) (gemini-companion-edit-command other))))
+
 (defun gemini-companion-step-decide (step &optional done)
   "Do STEP, which the user has decided on, and report that.
 DONE is called with nil or the reason why the file cannot be written.  For this
@@ -265,6 +296,9 @@ written; a remote file is written later, and if that fails, DONE is called with
 the reason, a sentence."
   (when-let* ((problem (gemini-companion-step-problem step)))
     (user-error "%s" problem))
+  (when-let* ((edit (gemini-companion-step-renamed step)))
+    (user-error "%s is %s, renamed; create that again first"
+                (gemini-companion-step-name step) (gemini-companion-edit-name edit)))
   (let ((done (or done #'ignore)))
     (gemini-companion-changes-at-once
       (pcase (gemini-companion-step-kind step)

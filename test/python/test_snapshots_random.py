@@ -9,8 +9,9 @@ Emacs, where a save may fail, and writes with another editor while no command ru
 
 Emacs is a peer that records what the server reports, as the Lisp side does.  At the
 end everything is undone by what was recorded, in any order: a new file is deleted, a
-changed one gets the bytes before, both only if it has the bytes after.  Each line is a
-word that no other line has, which tells who has written it.  Then
+changed one gets the bytes before, both only if it has the bytes after; and a file that
+was renamed is deleted only once it has its old name again.  Each line is a word that no
+other line has, which tells who has written it.  Then
 
 - no line of the user is gone that was there before the undo,
 - no file was deleted that no command has made, and
@@ -851,8 +852,17 @@ class World:
             if gone := gone - lines_in(objects):
                 self.wrong.append(f"{gone} of the user is gone")
 
+    def is_renamed(self, edit: Edit) -> bool:
+        """Return whether ``edit`` has made the only copy of a file that it deleted."""
+        return edit.before is None and any(
+            other.after is None
+            and (other.what, other.before) == (edit.what, edit.after)
+            and read(other.path) != other.before
+            for other in self.peer.edits
+        )
+
     def undone(self, edit: Edit) -> bool:
-        if read(edit.path) != edit.after:
+        if read(edit.path) != edit.after or self.is_renamed(edit):
             return False
         try:
             put(edit.path, edit.before)

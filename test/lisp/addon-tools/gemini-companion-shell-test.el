@@ -271,6 +271,36 @@ text is lost: b" said))))
         (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
       (should (= modes (file-modes "a"))))))
 
+;; It was in the trash only.
+(ert-deftest gemini-companion-shell-renamed-file-goes-once-it-has-its-old-name ()
+  (pcase-dolist (`(,taken ,names ,left)
+                 '((nil ("new") ("new"))
+                   (nil ("new" "dir/old") ("dir/old"))
+                   (nil ("dir/old" "new") ("dir/old"))
+                   ("dir" ("new" "dir/old") ("new"))
+                   ("dir/old" ("new" "dir/old") ("new"))))
+    (gemini-companion-test-with-edits '(("new" "mine\n") ("other" "2\n"))
+      (gemini-companion-shell-test-wrote
+       session (list (gemini-companion-shell-test-change "dir/old" "mine\n" nil)
+                     (gemini-companion-shell-test-change "new" nil "mine\n")
+                     (gemini-companion-shell-test-change "other" "1\n" "2\n")))
+      (when taken
+        (make-directory (or (file-name-directory taken) ".") t)
+        (gemini-companion-test-write taken "others\n"))
+      (let ((edits (mapcar (lambda (name)
+                             (car (gemini-companion-edits-of-file
+                                   (expand-file-name name))))
+                           (append names '("other")))))
+        (gemini-companion-test-answering #'always
+          (gemini-companion-undo-edits edits)))
+      (should (equal "1\n" (gemini-companion-text-bytes "other")))
+      (dolist (name '("new" "dir/old"))
+        (should (eq (and (member name left) t)
+                    (and (not (equal name taken))
+                         (file-exists-p name))))
+        (when (member name left)
+          (should (equal "mine\n" (gemini-companion-text-bytes name))))))))
+
 (ert-deftest gemini-companion-shell-buffers-of-all-files-follow ()
   (gemini-companion-test-with-edits '(("a" "1\n") ("b" "1\n"))
     (dolist (name '("a" "b"))
