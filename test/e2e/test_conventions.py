@@ -77,10 +77,10 @@ def test_changes_are_walked_through_like_errors(world: World) -> None:
     emacs.keys("M-g", "p")
     is_at(emacs, "a.txt", 8)
 
-    # Moving in the overview shows each change beside it.
+    # The overview begins at the change at point; moving there shows each one beside it.
     overview(emacs)
     emacs.command("next-error-follow-minor-mode")
-    for line in 8, 2:
+    for line in 2, 8:
         emacs.keys("p" if line == 2 else "n")
         emacs.holds(f'(member \'("a.txt" {line}) {BESIDE.strip()})')
         emacs.holds("(derived-mode-p 'gemini-companion-overview-mode)")
