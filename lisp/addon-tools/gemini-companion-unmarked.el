@@ -339,13 +339,40 @@ of a list of the changed files, and one of problems, texts.  Signal a
          (pcase-let ((`(,saved . ,more)
                       (gemini-companion-unmarked--saved unmarked possible)))
            (funcall add more)
-           (let ((goes (gemini-companion-unmarked--going saved undone)))
+           (let* ((goes (gemini-companion-unmarked--going saved undone))
+                  (renamed (and undone
+                                (gemini-companion-unmarked--renamed unmarked saved))))
+             (funcall add (mapcar (pcase-lambda (`(,file . ,old))
+                                    (gemini-companion-unmarked--renamed-text file old))
+                                  renamed))
              (gemini-companion-unmarked--delete
-              unmarked goes undone
+              unmarked
+              (gemini-companion-unmarked--without goes (mapcar #'car renamed))
+              undone
               (pcase-lambda (`(,gone . ,more))
                 (funcall add more)
                 (funcall write (gemini-companion-unmarked--without saved goes)
                          gone))))))))))
+
+(defun gemini-companion-unmarked--renamed (unmarked files)
+  "Return those of FILES that UNMARKED has renamed and that stay, an alist.
+FILES are those that can be undone; the values are the files with the old names,
+which cannot.  So nothing else would have the contents."
+  (let ((stay (make-hash-table :test 'equal)))
+    (dolist (file (gemini-companion-unmarked--without
+                   (gemini-companion-undo-several-left unmarked) files))
+      (when (equal "" (gemini-companion-unmarked-entry-after file))
+        (puthash (gemini-companion-unmarked-entry-before file) file stay)))
+    (cl-loop for file in (gemini-companion-unmarked--going files t)
+             for old = (gethash (gemini-companion-unmarked-entry-after file) stay)
+             when old collect (cons file old))))
+
+(defun gemini-companion-unmarked--renamed-text (file old)
+  "Return a text that FILE stays, which was renamed from OLD."
+  (gemini-companion-unmarked--sentence
+   file (format "is %s, renamed, which cannot be created again"
+                (gemini-companion-names-shown
+                 (gemini-companion-unmarked-entry-name old)))))
 
 (defun gemini-companion-unmarked--never-undone (unmarked)
   "Return which files of UNMARKED stay as they are when it is undone, texts."

@@ -118,8 +118,11 @@ def _put(root: str, file: File, content: bytes, plan: Plan) -> None:
     path = os.path.join(root, file.name)
     parent = os.path.dirname(file.name)
     while parent:
-        if os.path.islink(os.path.join(root, parent)):
+        above = os.path.join(root, parent)
+        if os.path.islink(above):
             raise _Problem("is behind a symbolic link now")
+        if file.then_mode and os.path.isfile(above) and parent not in plan.gone:
+            raise _Problem("is below a file now")
         parent = os.path.dirname(parent)
     status, mode, old = _now(path)
     is_same = file.now is None or (

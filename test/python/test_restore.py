@@ -146,6 +146,21 @@ def test_what_others_have_written_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
+def test_file_is_known_to_stay_missing_if_its_directory_is_a_file(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path / "tree", write_all)
+    (scene.root / "old").write_text("mine\n")
+    files = [_file(change, True) for change in scene.changes]
+    names = [file.name for file in files if not file.then_mode]
+    plan = Plan(MODES, str(scene.root) + ".kept", True, names, scene.before.tree)
+    problems = dict(zip(files, restore(scene.store, files, plan), strict=True))
+    # One that goes makes place.
+    assert {file.name: why for file, why in problems.items() if why} == {
+        "old/gone": "is below a file now"
+    }
+
+
 @pytest.mark.parametrize("lost", ["store", "object", "new", "tree", "damaged"])
 def test_nothing_is_changed_if_a_content_is_lost(tmp_path: Path, lost: str) -> None:
     scene = Scene(tmp_path / "tree", write_all)

@@ -100,6 +100,33 @@
                      (gemini-companion-unmarked-test-change unmarked nil)))
       (should (equal after (gemini-companion-unmarked-test-files))))))
 
+;; It was in the trash only.
+(ert-deftest gemini-companion-unmarked-renamed-file-goes-once-it-has-its-old-name ()
+  (dolist (taken '(nil "tree/old" "tree/old/in"))
+    (gemini-companion-test-with-directory '(("tree/text" "1\n") ("tree/old/in" "\0mine"))
+      (gemini-companion-unmarked-test-git "init" "-q")
+      (let ((before (gemini-companion-unmarked-test-snapshot)))
+        (gemini-companion-text-write "tree/text" "2\n")
+        (rename-file "tree/old/in" "tree/moved")
+        (delete-directory "tree/old")
+        (let ((unmarked (gemini-companion-unmarked-test-between
+                         before (gemini-companion-unmarked-test-snapshot))))
+          (when taken
+            (make-directory (file-name-directory taken) t)
+            (gemini-companion-test-write taken "others\n"))
+          (gemini-companion-unmarked-test-with-server ".store"
+            (pcase-let ((`(,done ,problems)
+                         (gemini-companion-unmarked-test-change unmarked t)))
+              (should (= done (if taken 1 3)))
+              (when taken
+                (should (member "moved is old/in, renamed, which cannot be created again"
+                                problems))
+                (should (equal "others\n" (gemini-companion-text-bytes taken))))
+              (should (equal "\0mine" (gemini-companion-text-bytes
+                                       (if taken "tree/moved" "tree/old/in"))))
+              (should (eq (and taken t) (file-exists-p "tree/moved")))
+              (should (equal "1\n" (gemini-companion-text-bytes "tree/text"))))))))))
+
 ;; All of them were deleted for good with the yes to one question.
 (ert-deftest gemini-companion-unmarked-file-that-would-be-gone-stays-alone ()
   (gemini-companion-unmarked-test-with
@@ -134,8 +161,10 @@
         (let ((count (length (gemini-companion-unmarked-files unmarked))))
           (pcase-let ((`(,done ,problems)
                        (gemini-companion-unmarked-test-change unmarked t)))
-            ;; The directory cannot come in the place of the unsaved file.
-            (should (= 5 (- count done)))
+            ;; The directory cannot come in the place of the unsaved file.  So what has
+            ;; the content of dir/in stays as well, and file cannot come in its place.
+            (should (= 7 (- count done)))
+            (should (member "dir/in is below a file now" problems))
             (should (member "text has changed since" problems))
             (should (member "image has changed since" problems))
             (should (member "new/deep/a has changed since" problems))
