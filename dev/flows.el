@@ -67,7 +67,7 @@ COUNT is that of `flows--sets'.")
   "Functions that set or write something.")
 
 (defun flows--sets-p (form)
-  "Return non-nil if FORM sets a variable of the package or a place, or writes."
+  "Return non-nil if a variable or a place is set by FORM, or something written."
   (cond ((not (consp form)) nil)
         ((memq (car form) flows--writers))
         ((and (memq (car form) flows--places)
@@ -176,9 +176,9 @@ COUNT is that of `flows--sets'.")
 
 (defun flows-end ()
   "Return what was entered since `flows-begin'.
-The value is a list of the number of files on the path, in which something is set
-or written; of all files; of functions that were asked again; of calls into a later
-wing; and of lists of the names of these three but for all files."
+The value is a list of the number of files on the path, in which something is
+set or written; of all files; of functions that were asked again; of calls into
+a later wing; and of lists of the names of these three but for all files."
   (setq flows--on nil)
   (cl-flet ((short (file) (string-remove-prefix "gemini-companion-"
                                                 (file-name-base file))))

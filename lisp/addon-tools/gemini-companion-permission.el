@@ -114,7 +114,7 @@ It is nil if that was not the selected window.  See `window-use-time'.")
 (defvar-local gemini-companion-permission--shown 1
   "The position before which all of this buffer was on the screen.")
 
-(defun gemini-companion-permissions-open ()
+(defun gemini-companion-permission--list ()
   "Return the open permissions, oldest first."
   gemini-companion-permission--open)
 
@@ -357,7 +357,7 @@ the hooks."
   (mapc #'gemini-companion-permission--return
         gemini-companion-permission--open))
 
-(defun gemini-companion-permission-of-p (permission session)
+(defun gemini-companion-permission--of-p (permission session)
   "Return non-nil if the CLI of SESSION asks PERMISSION."
   (let ((other (gemini-companion-permission-session permission)))
     (or (gemini-companion-session-same-p session other)
@@ -375,7 +375,7 @@ the hooks."
     (unless (cl-member session (gemini-companion-sessions)
                        :test #'gemini-companion-session-same-p)
       (dolist (permission gemini-companion-permission--open)
-        (when (gemini-companion-permission-of-p permission session)
+        (when (gemini-companion-permission--of-p permission session)
           (gemini-companion-permission--close permission 'ended))))))
 
 ;;;; Request
@@ -657,7 +657,7 @@ otherwise show the next part.  Signal a `user-error' if the key may not answer."
                   (gemini-companion-permission-tool permission))
               60))))
 
-(defun gemini-companion-permission-go-there (permission)
+(defun gemini-companion-permission--go-there (permission)
   "Let the CLI of PERMISSION ask in its terminal, and select the terminal."
   (when (memq permission gemini-companion-permission--open)
     (gemini-companion-permission--return permission))
@@ -671,7 +671,7 @@ otherwise show the next part.  Signal a `user-error' if the key may not answer."
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'permission)))
   "Follow the permissions of the CLIs."
-  '((gemini-companion-request-list-functions gemini-companion-permissions-open)
+  '((gemini-companion-request-list-functions gemini-companion-permission--list)
     (gemini-companion-session-changed-functions
      gemini-companion-permission--sessions-changed)
     (gemini-companion-context-pause-hook gemini-companion-permission--return-all)
@@ -725,7 +725,7 @@ may have been typed without a look at the question."
   (interactive nil gemini-companion-permission-mode)
   (let ((permission (or gemini-companion-permission-here
                         (user-error "No permission here"))))
-    (gemini-companion-permission-go-there permission)))
+    (gemini-companion-permission--go-there permission)))
 
 (defun gemini-companion-permission-quit ()
   "Close this buffer; the question stays open.

@@ -270,12 +270,12 @@ Signal a `user-error' if the store was deleted."
 
 (cl-defmethod gemini-companion-step-several
   ((unmarked gemini-companion-unmarked) step done)
-  "Start STEP, which undoes UNMARKED, or restores it.
+  "Start STEP, by which UNMARKED is undone or restored.
 For DONE and the value, see `gemini-companion-step-do'."
   (let ((on (gemini-companion-step-on step))
         (back (gemini-companion-step-back step))
         (functions gemini-companion-step-decided-functions))
-    (gemini-companion-unmarked-change
+    (gemini-companion-unmarked--change
      unmarked (gemini-companion-step-hunks step) on
      (pcase-lambda (`(,changed . ,problems))
        (let ((gemini-companion-step-decided-functions functions)
@@ -304,7 +304,7 @@ For DONE and the value, see `gemini-companion-step-do'."
     (format (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
             count)))
 
-(defun gemini-companion-unmarked-change (unmarked files undone done)
+(defun gemini-companion-unmarked--change (unmarked files undone done)
   "Give FILES of UNMARKED the contents before the call if UNDONE is non-nil.
 Otherwise give them those after it.  A file that has other contents now, or
 unsaved text in its buffer, is not changed.  DONE is called, later, with a cons
@@ -443,7 +443,7 @@ These say PHRASE about the others."
 
 (defun gemini-companion-unmarked--ask (unmarked files undone gone compare done)
   "Let the server change FILES of UNMARKED, or only COMPARE them.
-For UNDONE, see `gemini-companion-unmarked-change'.  GONE are files that were
+For UNDONE, see `gemini-companion-unmarked--change'.  GONE are files that were
 deleted just now, or will be.  DONE is called with a cons of those of FILES that
 the server has changed, or can change, and problems."
   (let* ((fail (lambda (why) (funcall done (list nil why))))
@@ -516,7 +516,7 @@ For UNDONE, GONE and DONE, see `gemini-companion-unmarked--ask'."
 (defun gemini-companion-unmarked--delete (unmarked files undone done)
   "Move FILES of UNMARKED to the trash, in slices, and kill their buffers.
 DONE is called with a cons of those that are deleted, and problems.  For UNDONE,
-see `gemini-companion-unmarked-change'."
+see `gemini-companion-unmarked--change'."
   (let* ((items (and undone (gemini-companion-unmarked--items unmarked files)))
          (items (or items
                     (mapcar #'list

@@ -109,7 +109,7 @@ For PLAIN, see `gemini-companion-edit-name'."
 The value is a verb phrase.")
 
 (cl-defgeneric gemini-companion-step-several (edit step done)
-  "Start to do STEP, which undoes EDIT, of several files, or restores it.
+  "Start to do STEP, by which EDIT, of several files, is undone or restored.
 The hunks of STEP are some of its files.  For DONE and the value, see
 `gemini-companion-step-do'; what is decided then belongs to the decision made
 now.")

@@ -267,9 +267,9 @@ buffer visits are only written."
 
 (defun gemini-companion-undo-turns (turns records edits)
   "Undo what is left of TURNS, if the user agrees; return what was done, a text.
-RECORDS are those of the files that TURNS have written, and EDITS are edits of
-TURNS without a record, the last one first.  What the user has kept is left out,
-and named."
+RECORDS are those of the files that were written then, and EDITS are edits of
+that time without a record, the last one first.  What the user has kept is left
+out, and named."
   (let* ((by (lambda (edit) (memq (gemini-companion-edit-turn edit) turns)))
          (items (append (seq-mapcat (lambda (record)
                                       (gemini-companion-undo--plan-turns record by))

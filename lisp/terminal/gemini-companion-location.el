@@ -101,7 +101,7 @@ host."
          (concat (gemini-companion-session-remote session) directory)
        default-directory))))
 
-(defun gemini-companion-location-at (position)
+(defun gemini-companion-location--at (position)
   "Return the location at POSITION of the current buffer, or nil."
   (save-excursion
     (goto-char position)
@@ -120,7 +120,7 @@ host."
         (let ((beginning (match-beginning 0))
               (after (point)))
           (when-let* ((location (save-match-data
-                                  (gemini-companion-location-at beginning))))
+                                  (gemini-companion-location--at beginning))))
             (push location locations))
           (goto-char after))))
     (cl-delete-duplicates
@@ -174,7 +174,7 @@ If there is none at point, as while a CLI runs, go to the location on
 the screen.  If there are several, ask; the default is the lowest one.
 Only files in the project of the CLI are recognized."
   (interactive)
-  (let* ((here (gemini-companion-location-at (point)))
+  (let* ((here (gemini-companion-location--at (point)))
          (all (and (not here) (gemini-companion-location--on-screen))))
     (gemini-companion-location--visit
      (cond (here)
@@ -191,7 +191,7 @@ If there is none, do what the terminal does at a click."
          (location (and (null (posn-area start))
                         (number-or-marker-p position)
                         (with-current-buffer (window-buffer (posn-window start))
-                          (gemini-companion-location-at position)))))
+                          (gemini-companion-location--at position)))))
     (if location
         (progn
           (select-window (posn-window start))

@@ -56,14 +56,6 @@ ADDED and REMOVED are numbers of lines, without those of excluded hunks."
   "Return the number of lines of HUNK in the second text."
   (- (gemini-companion-hunk-new-end hunk) (gemini-companion-hunk-new hunk)))
 
-(defun gemini-companion-hunk-touch-p (beg-a end-a beg-b end-b)
-  "Return non-nil if the lines BEG-A to END-A touch the lines BEG-B to END-B.
-END-A and END-B are exclusive.  Ranges touch if they have lines in common.  An
-empty range touches a range that contains it or begins or ends there."
-  (if (or (= beg-a end-a) (= beg-b end-b))
-      (and (<= beg-a end-b) (<= beg-b end-a))
-    (and (< beg-a end-b) (< beg-b end-a))))
-
 (defun gemini-companion-hunk-position (index)
   "Return the position of the line with INDEX, from 0, of the current buffer."
   (save-excursion

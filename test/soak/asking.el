@@ -31,7 +31,7 @@
   "Return the open permission about COMMAND, or nil."
   (seq-find (lambda (permission)
               (equal command (asking-text permission)))
-            (gemini-companion-permissions-open)))
+            (gemini-companion-permission--list)))
 
 (defun asking-open ()
   "Return the open permissions, a vector of (COMMAND HOOK-WAITS)."
@@ -39,7 +39,7 @@
                      (vector (asking-text permission)
                              (and (gemini-companion-permission-answer permission)
                                   t)))
-                   (gemini-companion-permissions-open))))
+                   (gemini-companion-permission--list))))
 
 (defun asking-show (command)
   "Select the buffer of the permission about COMMAND; return whether there is one.

@@ -56,7 +56,7 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
    `(:client "qwen" :pids (11 12 1) :directory "/src/shop" ,@(and id `(:id ,id)))
    (apply #'gemini-companion-permission-test-input command slots)
    (lambda (answer) (push answer gemini-companion-permission-test-answers)))
-  (car (last (gemini-companion-permissions-open))))
+  (car (last (gemini-companion-permission--list))))
 
 (defun gemini-companion-permission-test-draw ()
   "Record that the current buffer, in the selected window, is drawn."

@@ -79,7 +79,7 @@ Return a list of the number of changed files, and of problems."
     (when (fboundp 'gemini-companion-invariants--changes)
       (gemini-companion-invariants--changes
        (gemini-companion-step-make :kind 'several :edit unmarked :hunks files)))
-    (gemini-companion-unmarked-change
+    (gemini-companion-unmarked--change
      unmarked files undone
      (pcase-lambda (`(,changed . ,problems))
        (setq answer (list (length changed) problems))))

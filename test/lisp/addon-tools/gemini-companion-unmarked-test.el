@@ -291,7 +291,7 @@
     (let ((count (length (gemini-companion-unmarked-files unmarked)))
           (text (find-file-noselect "tree/text"))
           (answer nil))
-      (gemini-companion-unmarked-change
+      (gemini-companion-unmarked--change
        unmarked (gemini-companion-undo-several-left unmarked) t
        (lambda (value) (setq answer value)))
       ;; The server has the question.

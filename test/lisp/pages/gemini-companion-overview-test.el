@@ -507,8 +507,9 @@ since when a CLI waits: the name is longer."
 
 ;; A command such as `git checkout' took lines of the user, and one has deleted a file.
 (defun gemini-companion-overview-test-take (session name old new &rest taken)
-  "Let SESSION make NEW of OLD in the file NAME, by which the user's TAKEN are gone.
-If the first one of TAKEN is nil, no commit has the file."
+  "Let SESSION make NEW of OLD in the file NAME.
+By that, TAKEN, lines of the user, are gone.  If the first one of TAKEN is nil,
+no commit has the file."
   (let ((file (expand-file-name name))
         (table (make-hash-table :test 'equal)))
     (dolist (line (delq nil (copy-sequence taken)))

@@ -43,6 +43,7 @@ user is idle, but an edit appears by itself only in a terminal of its CLI."
        (set-window-buffer (split-window) (get-buffer-create "*other*"))
        (let ((layout (gemini-companion-test-layout))
              (first (gemini-companion-test-open "a" "new\n")))
+         (ignore layout)
          (gemini-companion-arrival-view first 'requested)
          (gemini-companion-test-accept-inside first)
          ,@body)
@@ -51,7 +52,7 @@ user is idle, but an edit appears by itself only in a terminal of its CLI."
        (gemini-companion-part-stop 'overview))))
 
 (defun gemini-companion-arrival-test-key (key)
-  "Return the command that KEY calls in the selected window."
+  "Return the binding of KEY in the selected window."
   (with-current-buffer (window-buffer)
     (key-binding (kbd key))))
 

@@ -34,7 +34,7 @@ The marks are removed first."
       (delete-char -1)
       (push (point) places))
     (mapcar (lambda (place)
-              (pcase (gemini-companion-location-at place)
+              (pcase (gemini-companion-location--at place)
                 ((cl-struct gemini-companion-location file line column)
                  (list (file-relative-name file default-directory) line column))))
             (nreverse places))))
@@ -65,7 +65,7 @@ The marks are removed first."
   (gemini-companion-location-test-with
     (make-symbolic-link "/etc/passwd" "app/link.txt")
     (insert "app/link.txt:1")
-    (should-not (gemini-companion-location-at 3))))
+    (should-not (gemini-companion-location--at 3))))
 
 (ert-deftest gemini-companion-location-is-visited-by-a-key ()
   (gemini-companion-location-test-with
