@@ -19,7 +19,8 @@ SERVER = Path(sys.executable).parent / "pylsp"
 # With longer limits, for a busy machine.
 EGLOT = f"""
 ;; Keys are typed at once here.
-(setq gemini-companion-overview--busy-seconds 0)
+(setq gemini-companion-overview--busy-seconds 0
+      gemini-companion-overview-page--seconds 0)
 (setq gemini-companion-words--seconds 60
       gemini-companion-rename--patience 180
       gemini-companion-errors--timeout 60
