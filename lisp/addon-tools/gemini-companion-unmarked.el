@@ -252,13 +252,13 @@ Signal a `user-error' if the store was deleted."
           ((equal server (gemini-companion-unmarked-busy unmarked))
            "are being written; wait for that"))))
 
-(cl-defmethod gemini-companion-undo-several-deletes
-  ((unmarked gemini-companion-unmarked) files)
-  "Return what is moved to the trash when FILES of UNMARKED are undone."
-  (gemini-companion-unmarked--items unmarked
-                                    (gemini-companion-unmarked--going files t)))
+(cl-defmethod gemini-companion-step-several-deletes
+  ((unmarked gemini-companion-unmarked) files undone)
+  "Return what is moved to the trash when FILES of UNMARKED are UNDONE."
+  (gemini-companion-unmarked--items
+   unmarked (gemini-companion-unmarked--going files undone) undone))
 
-(cl-defmethod gemini-companion-undo-several-except
+(cl-defmethod gemini-companion-step-several-except
   ((unmarked gemini-companion-unmarked) files names)
   "Return those of FILES of UNMARKED that do not have one of the absolute NAMES."
   (let ((table (make-hash-table :test 'equal)))
@@ -294,7 +294,8 @@ For DONE and the value, see `gemini-companion-step-do'."
          (if changed
              (funcall done nil back)
            (funcall done (format "%s: %s" (gemini-companion-edit-name unmarked) text)
-                    nil)))))
+                    nil))))
+     (gemini-companion-step-lost step))
     back))
 
 (defun gemini-companion-unmarked--done (on count)
@@ -304,12 +305,13 @@ For DONE and the value, see `gemini-companion-step-do'."
     (format (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
             count)))
 
-(defun gemini-companion-unmarked--change (unmarked files undone done)
+(defun gemini-companion-unmarked--change (unmarked files undone done &optional lost)
   "Give FILES of UNMARKED the contents before the call if UNDONE is non-nil.
 Otherwise give them those after it.  A file that has other contents now, or
 unsaved text in its buffer, is not changed.  DONE is called, later, with a cons
-of a list of the changed files, and one of problems, texts.  Signal a
-`user-error' if nothing can be changed."
+of a list of the changed files, and one of problems, texts.  LOST are the files
+that may be deleted for good, absolute names, or t.  Signal a `user-error' if
+nothing can be changed."
   (when-let* ((problem (gemini-companion-step-several-problem unmarked)))
     (user-error "%s %s" (gemini-companion-edit-name unmarked) problem))
   (setf (gemini-companion-unmarked-busy unmarked)
@@ -352,7 +354,8 @@ of a list of the changed files, and one of problems, texts.  Signal a
               (pcase-lambda (`(,gone . ,more))
                 (funcall add more)
                 (funcall write (gemini-companion-unmarked--without saved goes)
-                         gone))))))))))
+                         gone))
+              lost))))))))
 
 (defun gemini-companion-unmarked--renamed (unmarked files)
   "Return those of FILES that UNMARKED has renamed and that stay, an alist.
@@ -505,32 +508,34 @@ For UNDONE, GONE and DONE, see `gemini-companion-unmarked--ask'."
 
 ;;;; Deleting
 
-(defun gemini-companion-unmarked--items (unmarked files)
-  "Return what to move to the trash for FILES of UNMARKED, see there."
-  (gemini-companion-trash-items
-   (mapcar (apply-partially #'gemini-companion-unmarked--path unmarked) files)
-   (mapcar (apply-partially #'gemini-companion-names-below
-                            (gemini-companion-edit-file unmarked))
-           (gemini-companion-unmarked-made unmarked))))
+(defun gemini-companion-unmarked--items (unmarked files undone)
+  "Return what to move to the trash for FILES of UNMARKED, see there.
+For UNDONE, see `gemini-companion-unmarked--change'."
+  (let ((paths (mapcar (apply-partially #'gemini-companion-unmarked--path unmarked)
+                       files)))
+    (if undone
+        (gemini-companion-trash-items
+         paths (mapcar (apply-partially #'gemini-companion-names-below
+                                        (gemini-companion-edit-file unmarked))
+                       (gemini-companion-unmarked-made unmarked)))
+      (mapcar #'list paths))))
 
-(defun gemini-companion-unmarked--delete (unmarked files undone done)
+(defun gemini-companion-unmarked--delete (unmarked files undone done lost)
   "Move FILES of UNMARKED to the trash, in slices, and kill their buffers.
-DONE is called with a cons of those that are deleted, and problems.  For UNDONE,
-see `gemini-companion-unmarked--change'."
-  (let* ((items (and undone (gemini-companion-unmarked--items unmarked files)))
-         (items (or items
-                    (mapcar #'list
-                            (mapcar (apply-partially #'gemini-companion-unmarked--path
-                                                     unmarked)
-                                    files))))
-         (left-out (and undone (gemini-companion-trash-left-out (mapcar #'car items))))
+DONE is called with a cons of those that are deleted, and problems.  For UNDONE
+and LOST, see `gemini-companion-unmarked--change'."
+  (let* ((items (gemini-companion-unmarked--items unmarked files undone))
+         (left-out (gemini-companion-trash-left-out (mapcar #'car items)))
          (problems nil))
     (gemini-companion-slices-later
      items
      (pcase-lambda (`(,item . ,in-it))
        (condition-case problem
            (progn
-             (gemini-companion-trash-delete item (assoc item left-out))
+             (gemini-companion-trash-delete
+              item
+              (apply #'gemini-companion-step-may-lose-p lost (or in-it (list item)))
+              (cdr (assoc item left-out)))
              (dolist (path (or in-it (list item)))
                (when-let* ((buffer (gemini-companion-names-buffer path))
                            ((not (buffer-modified-p buffer))))

@@ -61,9 +61,14 @@ After a `user-error', return one that is impossible for this reason."
                                     :reason (gemini-companion-text-problem problem)))))
 
 (defun gemini-companion-decide-of-step (step)
-  "Return the item that does STEP, which takes back another one."
-  (gemini-companion-decide-item :name (gemini-companion-step-name step) :step step
-                                :reason (gemini-companion-step-problem step)))
+  "Return the item that does STEP, which takes back another one.
+The user knows what it deletes, and is asked only what would be gone for good."
+  (gemini-companion-decide-item
+   :name (gemini-companion-step-name step) :step step
+   :reason (gemini-companion-step-problem step)
+   :without (lambda (names)
+              (when-let* ((rest (gemini-companion-step-except step names)))
+                (gemini-companion-decide-of-step rest)))))
 
 ;;;; Words
 
@@ -146,9 +151,15 @@ UNIT, see `gemini-companion-decision-do'."
   "Return those of ITEMS that are possible."
   (seq-remove #'gemini-companion-decide-item-reason items))
 
+(defun gemini-companion-decide--deletes (item)
+  "Return what ITEM deletes, also if it takes back another one."
+  (or (gemini-companion-decide-item-deletes item)
+      (when-let* ((step (gemini-companion-decide-item-step item)))
+        (gemini-companion-step-deletes step))))
+
 (defun gemini-companion-decide--deleted (item)
   "Return an alist from the files that ITEM deletes to their names for the user."
-  (pcase (gemini-companion-decide-item-deletes item)
+  (pcase (gemini-companion-decide--deletes item)
     (`((,file)) (list (cons file (gemini-companion-decide-item-name item))))
     (deletes
      (mapcar (lambda (file)
@@ -350,9 +361,7 @@ and once more about what would be gone for good.  For VERB, see
 If a file would be gone for good, as the trash does not get it, ask whether to
 delete it; otherwise it stays."
   (let* ((names (seq-mapcat #'gemini-companion-decide--deleted items))
-         (entries (mapcan (lambda (item)
-                            (copy-sequence (gemini-companion-decide-item-deletes item)))
-                          items))
+         (entries (seq-mapcat #'gemini-companion-decide--deletes items))
          (lost (cl-loop for (entry . reason)
                         in (gemini-companion-trash-left-out (mapcar #'car entries))
                         append (mapcar (lambda (file)
@@ -361,7 +370,10 @@ delete it; otherwise it stays."
     (if (or (null lost)
             (gemini-companion-decide--lose-p
              (mapcar (pcase-lambda (`(,_ ,name ,reason)) (concat name " " reason)) lost)))
-        (list items)
+        (progn
+          (dolist (step (delq nil (mapcar #'gemini-companion-decide-item-step items)))
+            (gemini-companion-step-agree step (mapcar #'car lost)))
+          (list items))
       (cons (delq nil (mapcar (apply-partially #'gemini-companion-decide--without
                                                (mapcar #'car lost))
                               items))

@@ -184,6 +184,8 @@ LABEL is a function that names the decision.  For VERB, see
 Return those of STEPS, which do that, for which it is impossible."
   (let ((inhibit-quit t))
     (seq-filter (lambda (step)
+                  ;; What was just written is not the only copy.
+                  (gemini-companion-step-agree step t)
                   (condition-case nil
                       (ignore (gemini-companion-step-do step))
                     ((error quit) t)))
@@ -303,7 +305,8 @@ impossible, or fail, are dropped."
                             (gemini-companion-decide-agreed
                              items verb
                              (list (format "%s %s" (gemini-companion-decide-word verb 0)
-                                           label))))
+                                           label))
+                             :whole whole))
                 (condition-case problem
                     (gemini-companion-decide-run (gemini-companion-decide-word verb 1)
                                                  left #'do #'finish whole)

@@ -63,7 +63,9 @@ lines are excluded, they are those of the proposal.
 MODES are those of a file to create, and DIRECTORIES those that are created or
 deleted with the file, the innermost first."
   kind on record hunks edit before after texts modes directories
-  (unlisted nil :documentation "Non-nil if the undo of Emacs does not take it back."))
+  (unlisted nil :documentation "Non-nil if the undo of Emacs does not take it back.")
+  (lost nil :documentation "The files that may be deleted for good, absolute names,
+as the user has agreed to that; or t for all."))
 
 (defvar gemini-companion-step-decided-functions nil
   "Functions called when the user has decided something.
@@ -99,7 +101,8 @@ For PLAIN, see `gemini-companion-edit-name'."
     (setf (gemini-companion-step-on back) (not (gemini-companion-step-on step))
           (gemini-companion-step-before back) (gemini-companion-step-after step)
           (gemini-companion-step-after back) (gemini-companion-step-before step)
-          (gemini-companion-step-texts back) (and texts (cons (cdr texts) (car texts))))
+          (gemini-companion-step-texts back) (and texts (cons (cdr texts) (car texts)))
+          (gemini-companion-step-lost back) nil)
     back))
 
 ;;;; Files of a command, all of one edit
@@ -108,11 +111,54 @@ For PLAIN, see `gemini-companion-edit-name'."
   "Return why the files of EDIT, several, cannot be changed now, or nil.
 The value is a verb phrase.")
 
+(cl-defgeneric gemini-companion-step-several-deletes (edit files undone)
+  "Return what is moved to the trash when FILES of EDIT, several, are UNDONE.
+If UNDONE is nil, they are restored.  For the value, see
+`gemini-companion-trash-items'.")
+
+(cl-defgeneric gemini-companion-step-several-except (edit files names)
+  "Return those of FILES of EDIT, several, that do not have one of NAMES.
+These are absolute.")
+
 (cl-defgeneric gemini-companion-step-several (edit step done)
   "Start to do STEP, by which EDIT, of several files, is undone or restored.
 The hunks of STEP are some of its files.  For DONE and the value, see
 `gemini-companion-step-do'; what is decided then belongs to the decision made
 now.")
+
+;;;; What a step deletes
+
+(defun gemini-companion-step-deletes (step)
+  "Return what STEP moves to the trash, see `gemini-companion-trash-items'."
+  (pcase (gemini-companion-step-kind step)
+    ('several
+     (gemini-companion-step-several-deletes (gemini-companion-step-edit step)
+                                            (gemini-companion-step-hunks step)
+                                            (gemini-companion-step-on step)))
+    ('undone
+     (and (eq 'none (gemini-companion-step-after step))
+          (list (list (gemini-companion-step-file step)))))))
+
+(defun gemini-companion-step-except (step names)
+  "Return a step like STEP that leaves the files with NAMES, absolute ones.
+Return nil if nothing else is to be done."
+  (when-let* (((eq 'several (gemini-companion-step-kind step)))
+              (edit (gemini-companion-step-edit step))
+              (rest (gemini-companion-step-several-except
+                     edit (gemini-companion-step-hunks step) names)))
+    (gemini-companion-step-make :kind 'several :on (gemini-companion-step-on step)
+                                :edit edit :hunks rest)))
+
+(defun gemini-companion-step-agree (step files)
+  "Let STEP delete FILES for good, absolute names, or t for all.
+The user has agreed to that, or they are not the only copies."
+  (setf (gemini-companion-step-lost step) files))
+
+(defun gemini-companion-step-may-lose-p (lost &rest files)
+  "Return non-nil if all of FILES may be deleted for good.
+LOST is as in the slot of a step."
+  (or (eq t lost)
+      (seq-every-p (lambda (file) (member file lost)) files)))
 
 ;;;; Whether a step can be done
 
@@ -371,7 +417,9 @@ The file has the bytes from before STEP.  For DONE and the value, see
           (deletes
            (setf (gemini-companion-step-directories back)
                  (gemini-companion-step--delete
-                  file (gemini-companion-step-directories step)))
+                  file (gemini-companion-step-directories step)
+                  (gemini-companion-step-may-lose-p
+                   (gemini-companion-step-lost step) file)))
            (funcall end))
           (t
            (gemini-companion-step--write-here step file before after)
@@ -557,13 +605,14 @@ the value, see `gemini-companion-step-do'."
               ((not (buffer-modified-p buffer))))
     (kill-buffer buffer)))
 
-(defun gemini-companion-step--delete (file directories)
+(defun gemini-companion-step--delete (file directories agreed)
   "Move the local FILE to the trash, and delete empty ones of DIRECTORIES above it.
-Return the directories that were deleted."
+For AGREED, see `gemini-companion-trash-delete'.  Return the directories that
+were deleted."
   (let* ((name (file-truename file))
          (directory (file-name-directory name))
          (deleted nil))
-    (gemini-companion-trash-delete name)
+    (gemini-companion-trash-delete name agreed)
     (while (and (member directory directories)
                 (directory-empty-p directory)
                 (not (gemini-companion-step--used-p directory file))

@@ -8,7 +8,8 @@
 ;; A file that an undo deletes may be the only copy of what the user wants tomorrow, in
 ;; another Emacs.  So it is moved to the trash of the system.  What the trash does not
 ;; get, see `gemini-companion-trash-left-out', is deleted only if the user agrees: what is
-;; on another host, excluded, another user's, or large.  A file that cannot be moved stays.
+;; on another host, excluded, another user's, or large.  A file that cannot be moved stays,
+;; and so does one for which the user was not asked.
 ;;
 ;; All files of the user that an undo deletes are deleted here.
 
@@ -117,17 +118,21 @@ nothing but FILES.  All names are absolute."
 
 ;;;; Deleting
 
-(defun gemini-companion-trash-delete (file &optional for-good)
+(defun gemini-companion-trash-delete (file &optional agreed reason)
   "Move the local FILE to the trash, or a directory with all that is in it.
-If that has a copy of FILE already, or does not get it, delete FILE; so do if
-FOR-GOOD is non-nil.  If that is impossible, signal a `user-error', and change
-nothing."
+If that has a copy of FILE already, delete FILE.  If it does not get FILE, for
+REASON or another one of `gemini-companion-trash-left-out', delete FILE only if
+AGREED is non-nil: the user has agreed that it is gone for good.  If that is
+impossible, or not agreed, signal a `user-error', and change nothing."
+  (setq reason (or reason (gemini-companion-trash--reason file)))
+  ;; FILE may have grown since the user was asked.
+  (when (and reason (not agreed))
+    (user-error "%s stays, as it %s, and the trash does not get it; delete it by hand"
+                (gemini-companion-label-file file) reason))
   (gemini-companion-watch-writing file
     (let ((file-name-handler-alist nil))
       (condition-case problem
-          (if (or for-good
-                  (gemini-companion-trash--reason file)
-                  (gemini-companion-trash--has-p file))
+          (if (or reason (gemini-companion-trash--has-p file))
               (let ((delete-by-moving-to-trash nil))
                 (if (eq t (file-attribute-type (file-attributes file)))
                     (delete-directory file t)

@@ -330,14 +330,6 @@ of files without a record."
 (cl-defgeneric gemini-companion-undo-several-left (edit)
   "Return those of the files of EDIT, several, that are not undone, a list.")
 
-(cl-defgeneric gemini-companion-undo-several-deletes (edit files)
-  "Return what is moved to the trash when FILES of EDIT, several, are undone.
-For the value, see `gemini-companion-trash-items'.")
-
-(cl-defgeneric gemini-companion-undo-several-except (edit files names)
-  "Return those of FILES of EDIT, several, that do not have one of NAMES.
-These are absolute.")
-
 ;;;; Edits
 
 (cl-defun gemini-companion-undo-edits (edits &key ask what whole visit
@@ -413,8 +405,7 @@ For VISIT, see `gemini-companion-undo-edits'."
            (and seen (gemini-companion-changes-others-in record hunks seen))
            (lambda () (gemini-companion-undo--message edit step))
            :name name :step step
-           :deletes (and (eq 'none (gemini-companion-step-after step))
-                         (list (list (gemini-companion-edit-file edit))))
+           :deletes (gemini-companion-step-deletes step)
            :concern (and (eq 'lines (gemini-companion-content-reported
                                      (gemini-companion-edit-content edit)))
                          'line-ends)
@@ -430,9 +421,9 @@ For VISIT, see `gemini-companion-undo-edits'."
    edit 'files nil #'ignore
    :name (gemini-companion-edit-name edit) :remote t
    :step (gemini-companion-step-make :kind 'several :on t :edit edit :hunks files)
-   :deletes (gemini-companion-undo-several-deletes edit files)
+   :deletes (gemini-companion-step-several-deletes edit files 'undone)
    :without (lambda (names)
-              (when-let* ((rest (gemini-companion-undo-several-except edit files names)))
+              (when-let* ((rest (gemini-companion-step-several-except edit files names)))
                 (gemini-companion-undo--item-of-files edit rest)))))
 
 (defun gemini-companion-undo--visit (edit)

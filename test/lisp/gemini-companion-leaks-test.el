@@ -132,7 +132,7 @@ NAME is a symbol without the prefix of the package, or of Emacs."
                                        (expand-file-name (nth index names) directory)))
                                     (delq 2 shared))))
               (dolist (name names)
-                (gemini-companion-trash-delete (expand-file-name name directory)))
+                (gemini-companion-trash-delete (expand-file-name name directory) 'agreed))
               (add 'trash (mapcar #'gemini-companion-test-file-text
                                   (directory-files-recursively trash-directory "[^.]"))))
           (gemini-companion-part-stop 'saved)))

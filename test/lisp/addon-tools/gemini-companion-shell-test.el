@@ -137,7 +137,7 @@ write was made while a snapshot was taken."
 (ert-deftest gemini-companion-shell-file-that-emacs-deletes-is-no-step ()
   (gemini-companion-shell-test-with-file "1"
     (let ((file buffer-file-name))
-      (gemini-companion-trash-delete file 'for-good)
+      (gemini-companion-trash-delete file 'agreed)
       (should-not (gemini-companion-shell-test-steps "1" nil)))))
 
 (ert-deftest gemini-companion-shell-excluded-files-are-hidden-from-the-server ()

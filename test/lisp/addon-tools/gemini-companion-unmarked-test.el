@@ -150,6 +150,16 @@
       (should (equal "1\n" (gemini-companion-text-bytes "tree/text")))
       (should (equal "gone\n" (gemini-companion-text-bytes "tree/old/deep/gone"))))))
 
+;; It was deleted for good without a question.
+(ert-deftest gemini-companion-unmarked-file-that-has-outgrown-the-trash-stays ()
+  (gemini-companion-unmarked-test-with
+    (let ((gemini-companion-trash--most-bytes 2))
+      (pcase-let ((`(,_ ,problems) (gemini-companion-unmarked-test-change unmarked t)))
+        (should (seq-some (apply-partially #'string-search "the trash does not get it")
+                          problems))
+        (should (equal "new" (gemini-companion-text-bytes "tree/new/deep/a")))
+        (should (equal "1\n" (gemini-companion-text-bytes "tree/text")))))))
+
 (ert-deftest gemini-companion-unmarked-leaves-files-that-have-changed-since ()
   (gemini-companion-unmarked-test-with
     (gemini-companion-text-write "tree/text" "mine")

@@ -138,6 +138,48 @@ answer that first; left out: a, new"
         (gemini-companion-decision-undo)
         (should (equal before (gemini-companion-decide-test-texts)))))))
 
+;; It was deleted for good, as the trash did not get it any more.
+(ert-deftest gemini-companion-decide-leaves-what-the-trash-no-longer-gets ()
+  (gemini-companion-decide-test-with-all
+    (let ((gemini-companion-trash--most-bytes gemini-companion-trash--most-bytes)
+          (said nil))
+      (cl-letf (((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked")))
+                ((symbol-function 'gemini-companion-decide-run)
+                 (let ((run (symbol-function 'gemini-companion-decide-run)))
+                   (lambda (&rest arguments)
+                     (setq gemini-companion-trash--most-bytes 1)
+                     (apply run arguments)))))
+        (gemini-companion-test-answering #'always
+          (setq said (gemini-companion-undo-decide 'undo groups :row t))))
+      (should (equal "x\n" (gemini-companion-test-file-text "new")))
+      (should (string-search "new stays, as it is larger than 1, and the trash does not \
+get it; delete it by hand"
+                             said)))))
+
+;; The answer to the first one counted for this one.
+(ert-deftest gemini-companion-decide-asks-again-what-a-redo-would-delete-for-good ()
+  (dolist (lose '(nil t))
+    (gemini-companion-decide-test-with-all
+      (let ((gemini-companion-trash--most-bytes 1)
+            (answer t)
+            (twice nil))
+        (cl-letf (((symbol-function 'yes-or-no-p)
+                   (lambda (question) (push question twice) answer)))
+          (gemini-companion-test-answering #'always
+            (gemini-companion-undo-decide 'undo groups :row t))
+          (should-not (file-exists-p "new"))
+          (gemini-companion-decision-undo)
+          (should (file-exists-p "new"))
+          (should (= 1 (length twice)))
+          (setq answer lose)
+          (gemini-companion-decision-redo)
+          (should (equal '("Not to the trash: new is larger than 1; delete for good? ")
+                         (cdr twice)))
+          (should (= 2 (length twice)))
+          (should (eq lose (not (file-exists-p "new"))))
+          (should (equal gemini-companion-test-lines
+                         (gemini-companion-test-file-text "c"))))))))
+
 (ert-deftest gemini-companion-decide-does-nothing-after-a-quit-at-either-question ()
   (dolist (at '(1 2))
     (gemini-companion-decide-test-with-all

@@ -59,7 +59,14 @@
       (should (equal `((,(cadr files) . "is beyond its limit"))
                      (gemini-companion-trash-left-out
                       (list (expand-file-name "none") (cadr files)))))
-      (mapc #'gemini-companion-trash-delete files)
+      ;; One that has become so since the user was asked stays.
+      (dolist (file files)
+        (should (string-match-p "/\\(?:\\.env\\|large\\) stays, as it is .* by hand\\'"
+                                (gemini-companion-test-refusal
+                                  (gemini-companion-trash-delete file)))))
+      (should (seq-every-p #'file-exists-p files))
+      (dolist (file files)
+        (gemini-companion-trash-delete file 'agreed))
       (should-not (seq-some #'file-exists-p files))
       (should-not (gemini-companion-test-trash)))))
 
