@@ -79,8 +79,9 @@ class Scene:
         self.emacs.holds(DRAWN if key == "F5" else ROW, "a proposal is displayed")
 
     def open(self, count: int) -> None:
-        """Wait until ``count`` edits are open."""
+        """Wait until ``count`` edits are open, and await the user for certain."""
         self.emacs.becomes("(length (gemini-companion-edits-open))", count)
+        self.emacs.becomes("(length (gemini-companion-requests-certain))", count)
 
     def close(self) -> None:
         self._cli.close()
