@@ -157,6 +157,8 @@ ASKED = """
 """
 # What is asked before lines of the user are undone.
 OTHERS = "of yours"
+# What is said of a file that was renamed, and stays.
+RENAMED = ", renamed; create that again first"
 # The last message.
 SAID = """
 (with-current-buffer "*Messages*"
@@ -187,6 +189,7 @@ class Turns:
         self.committed: set[str] = set()
         self.removed: set[str] = set()
         self.log: list[str] = []
+        self.said = ""
         # Whether a command of a CLI runs.
         self.runs = False
 
@@ -403,7 +406,9 @@ class Turns:
             keys = keys[-1]
             self.emacs.keys("C-Space", *["C-n"] * self.random.randint(1, 4))
         asked = self.press(keys)
-        at_change = keys in "uk" and not is_region
+        # A file that was renamed stays until its old name has its text again.
+        stays = RENAMED in self.said
+        at_change = keys in "uk" and not is_region and not stays
         self.judge_keys(
             keys,
             before,
@@ -421,7 +426,8 @@ class Turns:
             asked += question
             self.log.append(f"  {question}")
             self.emacs.keys("y")
-        self.log.append(f"  {self.emacs.value(SAID)}")
+        self.said = self.emacs.value(SAID)
+        self.log.append(f"  {self.said}")
         return asked
 
     def walk(self) -> None:
