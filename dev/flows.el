@@ -16,6 +16,7 @@
 (require 'bench)
 (require 'cl-lib)
 (require 'seq)
+(require 'subr-x)
 
 (declare-function gemini-companion-server-receive "gemini-companion-server")
 
@@ -77,8 +78,8 @@ COUNT is that of `flows--sets'.")
                                    (string-prefix-p "gemini-companion-"
                                                     (symbol-name place)))))
                         (if (memq (car form) '(push cl-pushnew cl-callf cl-callf2))
-                            (take 1 (cddr form))
-                          (take 1 (cdr form))))))
+                            (seq-take (cddr form) 1)
+                          (seq-take (cdr form) 1)))))
         (t (while (and (consp form) (not (flows--sets-p (car form))))
              (setq form (cdr form)))
            (consp form))))
@@ -103,7 +104,7 @@ COUNT is that of `flows--sets'.")
   "Count a call of FUNCTION, a list as in `flows--calls', with ARGUMENTS."
   (when flows--on
     (cl-incf (gethash function flows--calls 0))
-    (pcase-let* ((`(,file ,name) (take 2 function))
+    (pcase-let* ((`(,file ,name) (seq-take function 2))
                  (call (append (list flows--sets (current-buffer) (point)) arguments))
                  (last (gethash function flows--asked))
                  (here (flows--wing file))

@@ -129,7 +129,7 @@ now.")
 ;;;; What a step deletes
 
 (defun gemini-companion-step-deletes (step)
-  "Return what STEP moves to the trash, see `gemini-companion-trash-items'."
+  "Return what is moved to the trash by STEP, see `gemini-companion-trash-items'."
   (pcase (gemini-companion-step-kind step)
     ('several
      (gemini-companion-step-several-deletes (gemini-companion-step-edit step)
@@ -140,7 +140,7 @@ now.")
           (list (list (gemini-companion-step-file step)))))))
 
 (defun gemini-companion-step-except (step names)
-  "Return a step like STEP that leaves the files with NAMES, absolute ones.
+  "Return a step like STEP, but without the files with NAMES, absolute ones.
 Return nil if nothing else is to be done."
   (when-let* (((eq 'several (gemini-companion-step-kind step)))
               (edit (gemini-companion-step-edit step))
