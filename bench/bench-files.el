@@ -1,15 +1,17 @@
-;;; bench-files.el --- Prompts in a project of many files  -*- lexical-binding: t; -*-
+;;; bench-files.el --- Many files in prompts and in the trash  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; The processor time for the names of files in a prompt, without that of Git.
+;; The processor time for the names of files in a prompt, without that of Git, and for
+;; files that an undo deletes.
 
 ;;; Code:
 
 (require 'bench)
 (require 'gemini-companion-compose)
+(require 'gemini-companion-trash)
 (require 'project)
 
 (defun bench-files-cost (function directory)
@@ -56,6 +58,14 @@
     (completion-at-point)
     (unless (looking-back "@d7/file7777\\.py ?" (point-min))
       (error "Not completed: %s" (buffer-string)))))
+
+(defun bench-files-trash ()
+  "Delete all files as an undo does, with a yes to what the trash does not get."
+  (let* ((files (directory-files default-directory t "\\`file"))
+         (items (mapcar #'car (gemini-companion-trash-items files nil)))
+         (left-out (gemini-companion-trash-left-out items)))
+    (dolist (item items)
+      (gemini-companion-trash-delete item t (alist-get item left-out nil nil #'equal)))))
 
 (provide 'bench-files)
 ;;; bench-files.el ends here

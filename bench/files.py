@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names of files in a prompt, in a project of 100,000 files.
+"""Names of files in a prompt, in a project of 100,000 files; and 2,000 in the trash.
 
 The comparator is the same with a tenth of the files; the limit is that Emacs lists
 the 100,000 files.  Of the last row, the comparator is what ``completing-read`` does
-with the list, which is made for it.  All are processor time of Emacs, without Git's.
+with the list, which is made for it.  Of files that an undo deletes, it is a tenth of
+the files.  All are processor time of Emacs, without Git's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from harness.tools import Tools
 from rows import Goal, Row, alternate, row
 
 FILES = 100_000
+DELETED = 2_000
 ROUNDS = 5
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 ROWS = {"quote": "100 @ in a prompt", "complete": "name completed after @"}
@@ -43,12 +45,26 @@ def measure(directory: Path) -> Iterator[Row]:
             comparator=partial(cost, emacs, "read", large),
         )
         yield row("the same (comparator: completing-read), ms", samples, Goal(times=2))
+        samples = alternate(
+            ROUNDS,
+            ours=partial(delete, emacs, directory / "many", DELETED),
+            comparator=partial(delete, emacs, directory / "few", DELETED // 10),
+        )
+        yield row("2,000 files deleted by an undo, ms", samples, Goal(times=16))
 
 
 def cost(emacs: Editor, function: str, project: Path) -> float:
     """Return the ms that ``function`` takes in ``project``."""
     form = f"(bench-files-cost #'bench-files-{function} {lisp(f'{project}/')})"
     return float(emacs.ask(form))
+
+
+def delete(emacs: Editor, directory: Path, files: int) -> float:
+    """Return the ms that it takes to delete new ``files`` as an undo does."""
+    directory.mkdir(exist_ok=True)
+    for number in range(files):
+        (directory / f"file{number}").write_text(f"{number}\n" * 100)
+    return cost(emacs, "trash", directory)
 
 
 def project(directory: Path, files: int) -> Path:
