@@ -407,13 +407,16 @@ Large numbers of lines leave less room after STATE."
      name
      :flexible
      (gemini-companion-overview-draw--joined
-      (append warnings
+      ;; What is not written comes first: the end may be cut.
+      (append (and (< 0 excluded)
+                   (list (gemini-companion-overview-draw--shadow
+                          (format "%d excluded" excluded))))
+              warnings
               (gemini-companion-overview-draw--warnings edit)
               (mapcar
                (lambda (text)
                  (and text (gemini-companion-overview-draw--shadow text)))
                (list (and (gemini-companion-edit-new-p edit) "new file")
-                     (and (< 0 excluded) (format "%d excluded" excluded))
                      (gemini-companion-overview-draw--number-of-comments
                       (length (gemini-companion-edit-comments edit)))
                      (gemini-companion-edit-problem edit)
