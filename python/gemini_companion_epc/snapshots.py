@@ -94,12 +94,12 @@ _TICK = 10_000_000
 _BY_GIT = re.compile(
     r"(checkout|reset|clone|branch|pull|merge|rebase|cherry-pick)\b", re.I
 )
-_BY_HAND = re.compile(r"[^:]*\((continue|edit)\)")
+_BY_HAND = re.compile(r"^[^:]*\((continue|edit)\)")
 _MOST_COMMITS = 20_000
 # Of the branches and tags, the last ones are looked at for lines that are taken.
 _MOST_TIPS = 50
 _LIMIT_OF_TIPS = 2.0
-_BLOB = re.compile(rb"([0-9a-f]+) blob \d+")
+_BLOB = re.compile(rb"^([0-9a-f]+) blob \d+")
 _LARGEST_TAKEN = 512 * 1024
 _AUTHOR = "%at %ae"
 # What git says outside of work trees: of a plain directory, or of a bare repository.
