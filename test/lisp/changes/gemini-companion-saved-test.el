@@ -994,7 +994,7 @@ STEPS are those of the file until the Emacs was KILLED, the last one first."
 
 ;; A busy machine makes a timer late.
 (defun gemini-companion-saved-test-longest (log)
-  "Return the longest time between the last steps in LOG, in seconds."
+  "Return the longest time between the last entries of LOG, in seconds."
   (let ((times (mapcar #'car (seq-take log 20))))
     (apply #'max 0 (cl-mapcar #'- times (cdr times)))))
 
