@@ -10,9 +10,9 @@
 ;;
 ;; Most CLIs ask in their terminals: then the permission is what a question of the state
 ;; is about, and ends with that.  For some CLIs the hook waits for Emacs: then the slot
-;; `answer' of the permission has a function, which is called once.  Only one key allows, in the
-;; buffer of the permission, after each part of the text was on the screen.  In all other
-;; cases, the CLI asks in its terminal.
+;; `answer' of the permission has a function, which is called once.  Only one key allows,
+;; in the buffer of the permission, after each part of the text was on the screen.  In all
+;; other cases, the CLI asks in its terminal.
 ;;
 ;; Plans and questions of models arrive and end in the same way: their structs include
 ;; the struct of a permission, and have methods for the generic functions of this

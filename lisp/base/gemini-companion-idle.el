@@ -14,6 +14,11 @@
 
 ;;;; What the user does
 
+(defun gemini-companion-idle-since-p (time seconds)
+  "Return non-nil if TIME, as of `float-time', is less than SECONDS ago.
+If the clock was set back meanwhile, the time is over."
+  (< -1 (- (float-time) time) seconds))
+
 (defvar gemini-companion-idle--input (cons num-nonmacro-input-events 0)
   "Number of the last input event, and the time when it was noticed.")
 

@@ -19,6 +19,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-names)
 (require 'gemini-companion-overview-draw)
 (require 'gemini-companion-overview-row)
@@ -524,8 +525,7 @@ not after a change by the user, such as excluding a hunk."
               ((equal drawn (gemini-companion-overview-page--drawn-version
                              row gemini-companion-overview-page--displayed)))
               (since (alist-get (car drawn) gemini-companion-overview-page--since)))
-    ;; The lower bound applies if the clock was set back.
-    (not (< -1 (- (float-time) since) gemini-companion-overview-page--seconds))))
+    (not (gemini-companion-idle-since-p since gemini-companion-overview-page--seconds))))
 
 (defun gemini-companion-overview-page--hide-folded ()
   "Hide the text below rows that are folded."

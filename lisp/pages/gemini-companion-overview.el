@@ -175,9 +175,8 @@ This is a member of `pre-redisplay-functions'."
 (defun gemini-companion-overview--busy-p ()
   "Return non-nil if the user has typed in this buffer within the last second."
   (and (eq (current-buffer) (window-buffer))
-       ;; The lower bound applies if the clock was set back.
-       (< -1 (- (float-time) gemini-companion-overview--last-key)
-          gemini-companion-overview--busy-seconds)))
+       (gemini-companion-idle-since-p gemini-companion-overview--last-key
+                                      gemini-companion-overview--busy-seconds)))
 
 (defun gemini-companion-overview--visible-p ()
   "Return non-nil if the overview is in a window of the selected frame."

@@ -324,8 +324,7 @@ CLI asks something else."
                          (gemini-companion-client-drops-edits-p
                           (gemini-companion-edit-client edit)))))
               (since (gemini-companion-edit-since edit))
-              ;; The lower bound applies if the clock was set back.
-              ((< -1 (- (float-time) since) gemini-companion-arrival--seconds))
+              ((gemini-companion-idle-since-p since gemini-companion-arrival--seconds))
               ((not (seq-some (lambda (request)
                                 (and (not (gemini-companion-edit-p request))
                                      (< since (gemini-companion-request-since request))))

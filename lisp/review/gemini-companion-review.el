@@ -18,6 +18,7 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
@@ -101,9 +102,8 @@ One that began by itself must have been displayed for a second."
         (null view)
         (when-let* ((drawn (gemini-companion-view-drawn view)))
           (or (gemini-companion-view-requested view)
-              ;; The lower bound applies if the clock was set back.
-              (not (< -1 (- (float-time) drawn)
-                      gemini-companion-review--seconds)))))))
+              (not (gemini-companion-idle-since-p
+                    drawn gemini-companion-review--seconds)))))))
 
 (defun gemini-companion-review-requested-p ()
   "Return non-nil if the user has asked for the review of the current buffer."
