@@ -17,6 +17,7 @@
 ;;;; Autoloads
 
 (gemini-companion-part-autoload 'walk
+                                'gemini-companion-postpone-change
                                 'gemini-companion-restore-change
                                 'gemini-companion-walk-help)
 
@@ -62,6 +63,7 @@
     (nil nil
      ("RET" gemini-companion-show-change "Show what was before" (change))
      ("C-/" gemini-companion-restore-change "Restore the last one" (change))
+     ("l" gemini-companion-postpone-change "Decide later, or now" (change))
      ("c" gemini-companion-comment "Comment on this line" (change))
      ("?" gemini-companion-walk-help "Show these keys" (change)))))
 

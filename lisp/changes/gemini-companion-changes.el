@@ -819,13 +819,14 @@ buffer of the file, or else in the file.  Return nil if that is unknown."
 (defun gemini-companion-changes-hunks-in (record lines)
   "Return the hunks of the changes left of RECORD that LINES have, a vector.
 LINES have all lines that such a hunk has added and the current text still has,
-and none that it has removed."
+and none that it has removed.  Omit changes that are postponed."
   (when-let* ((look (gemini-companion-changes--current-look record)))
     (gemini-companion-record-equal-hunks
      look
      (gemini-companion-record-look (gemini-companion-changes-file-lines record) lines)
      (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks
-                           (gemini-companion-changes-file-known record))
+                           (seq-remove #'gemini-companion-record-postponed-p
+                                       (gemini-companion-changes-file-known record)))
                #'eq))))
 
 (defun gemini-companion-changes-hunks (record)
@@ -875,6 +876,10 @@ For NEW-P and OLD-P, see `gemini-companion-record-split'."
   (let* ((seen (gemini-companion-changes-seen
                 record (gemini-companion-changes-buffer record)))
          (look (gemini-companion-changes-seen-look seen)))
+    ;; Of two hunks, only one may be marked, and its lines may be in the part alone.
+    (when (gemini-companion-record-postponed-p change)
+      (gemini-companion-record-set-postponed
+       (gemini-companion-record-change-hunks change) t))
     (pcase (gemini-companion-record-split look change new-p old-p)
       ('nil (and (or (cl-loop for n from (gemini-companion-hunk-new change)
                               below (gemini-companion-hunk-new-end change)
@@ -1106,6 +1111,19 @@ Update its changes."
   "Record that HUNKS of RECORD are KEPT, or not any more."
   (gemini-companion-record-set-kept hunks kept)
   (gemini-companion-changes--decided record))
+
+(defun gemini-companion-changes-flag-postponed (record hunks postponed)
+  "Record that the decision about HUNKS of RECORD is POSTPONED, or not any more."
+  (gemini-companion-record-set-postponed hunks postponed)
+  (gemini-companion-changes--decided record))
+
+(defun gemini-companion-changes-not-postponed (groups)
+  "Return GROUPS, (RECORD . CHANGES), without postponed changes.
+Signal a `user-error' if all are postponed."
+  (or (cl-loop for (record . changes) in groups
+               for now = (seq-remove #'gemini-companion-record-postponed-p changes)
+               when now collect (cons record now))
+      (user-error "All changes here are marked later; k on each keeps it")))
 
 (defun gemini-companion-changes-flag-undone (record hunks undone)
   "Record that HUNKS of RECORD are UNDONE, or not any more.

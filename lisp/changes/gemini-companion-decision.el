@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; A decision is what one command of the overview or the walk has kept, undone, deleted,
-;; created or excluded, in one file or several, visited or not.  This file records it, as
+;; created, excluded or put off, in one file or several, visited or not.  This file records it, as
 ;; the steps that take it back, so that decisions can be taken back and redone, the last
 ;; one first.  What the undo of Emacs takes back in the buffer of a file is taken back
 ;; here as well.  The bytes take at most 16 MB; then the oldest decisions are forgotten.
@@ -25,6 +25,7 @@
 (require 'gemini-companion-decide)
 (require 'gemini-companion-label)
 (require 'gemini-companion-part)
+(require 'gemini-companion-record)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
 
@@ -190,6 +191,17 @@ Return those of STEPS, which do that, for which it is impossible."
                       (ignore (gemini-companion-step-do step))
                     ((error quit) t)))
                 steps)))
+
+(defun gemini-companion-decision-postpone (record change)
+  "Put off the decision about CHANGE of RECORD, or take that back.
+Return what was done, a text.  Only a command about CHANGE itself keeps it then."
+  (let ((later (not (gemini-companion-record-postponed-p change))))
+    (gemini-companion-decision-with (if later "mark of 1 change as later"
+                                      "mark as later of 1 change, removed")
+      (gemini-companion-step-decide
+       (gemini-companion-step-make :kind 'postponed :on later :record record
+                                   :hunks (gemini-companion-record-change-hunks change))))
+    (if later "Later" "Not later any more")))
 
 (defun gemini-companion-decision-sent (label)
   "Record that an answer was sent, which cannot be taken back.

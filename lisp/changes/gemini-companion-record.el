@@ -78,7 +78,8 @@ the user has kept it after that, or else nil."
   (forgotten nil :documentation "Non-nil if lines that the hunk has removed were
 forgotten: undoing the hunk does not restore them.")
   (superseded nil :documentation "A later hunk that has removed lines of this one,
-which were forgotten, or nil."))
+which were forgotten, or nil.")
+  (postponed nil :documentation "Non-nil if the user has put off the decision."))
 
 (cl-defstruct (gemini-companion-record-change
                (:include gemini-companion-hunk)
@@ -788,6 +789,17 @@ Return the hunks whose flag has changed."
     (dolist (hunk changed changed)
       (setf (gemini-companion-record-hunk-undone hunk) undone))))
 
+(defun gemini-companion-record-set-postponed (hunks postponed)
+  "Set that the user has POSTPONED the decision about HUNKS, or not any more."
+  (dolist (hunk hunks)
+    (setf (gemini-companion-record-hunk-postponed hunk) postponed)))
+
+(defun gemini-companion-record-postponed-p (change)
+  "Return non-nil if the user has put off the decision about a hunk of CHANGE.
+So it stays if a CLI writes in its lines again."
+  (seq-some #'gemini-companion-record-hunk-postponed
+            (gemini-companion-record-change-hunks change)))
+
 ;;;; Texts
 
 (defun gemini-companion-record-hunks (lines)
@@ -1137,9 +1149,7 @@ of lines after lines of the part: no hunk is on two sides of the part."
                     hunk
                   (or (alist-get hunk (alist-get stretch parts))
                       (setf (alist-get hunk (alist-get stretch parts))
-                            (gemini-companion-record--hunk
-                             (gemini-companion-record-hunk-edit hunk)
-                             (gemini-companion-record-hunk-number hunk)))))))
+                            (gemini-companion-record--part-of hunk))))))
       (let ((done 0))
         (dolist (k (gemini-companion-record--in-order from to pairs))
           (when-let* ((known (assq k all)))
@@ -1156,6 +1166,14 @@ of lines after lines of the part: no hunk is on two sides of the part."
     (list (vconcat (substring look 0 from) (nreverse lines) (substring look to))
           (mapcar #'cdr (alist-get 'part parts))
           (seq-mapcat #'cdr parts))))
+
+(defun gemini-companion-record--part-of (hunk)
+  "Return a new hunk for some lines of HUNK, which is left."
+  (let ((part (gemini-companion-record--hunk (gemini-companion-record-hunk-edit hunk)
+                                             (gemini-companion-record-hunk-number hunk))))
+    (setf (gemini-companion-record-hunk-postponed part)
+          (gemini-companion-record-hunk-postponed hunk))
+    part))
 
 (defun gemini-companion-record--in-order (from to pairs)
   "Return the indices from FROM below TO, with replaced lines before replacements.
@@ -1354,7 +1372,8 @@ HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
                            (gemini-companion-record-hunk-reviewed hunk)
                            (gemini-companion-record-hunk-undone hunk)
                            (gemini-companion-record-hunk-forgotten hunk)
-                           (number (gemini-companion-record-hunk-superseded hunk))))
+                           (number (gemini-companion-record-hunk-superseded hunk))
+                           (gemini-companion-record-hunk-postponed hunk)))
                    (reverse all))
                   (nreverse marks)
                   (nreverse (mapcar (pcase-lambda (`(,index . ,texts))
@@ -1383,12 +1402,13 @@ damaged."
                                          marks))
                                marks))))
     (seq-do-indexed
-     (pcase-lambda (`(,_ ,_ ,_ ,undone ,forgotten ,superseded) n)
+     (pcase-lambda (`(,_ ,_ ,_ ,undone ,forgotten ,superseded ,postponed) n)
        (let ((hunk (aref hunks n)))
          (setf (gemini-companion-record-hunk-undone hunk) undone
                (gemini-companion-record-hunk-forgotten hunk) forgotten
                (gemini-companion-record-hunk-superseded hunk)
-               (and superseded (aref hunks superseded)))))
+               (and superseded (aref hunks superseded))
+               (gemini-companion-record-hunk-postponed hunk) postponed)))
      facts)
     (cons (vconcat
            (cl-loop for (index . texts) in runs

@@ -50,7 +50,8 @@
                (:constructor gemini-companion-step-make)
                (:copier gemini-companion-step--copy))
   "A decision about HUNKS of RECORD, and what it changes in the file.
-KIND is `undone' or `kept', and ON is non-nil if HUNKS are that after the step.
+KIND is `undone', `kept' or `postponed', and ON is non-nil if HUNKS are that after
+the step.
 RECORD is nil for the whole EDIT of a file without a record; for KIND `several',
 when EDIT is of several files, and HUNKS are those of them that change; and for
 KIND `excluded', when HUNKS are one `gemini-companion-hunk' of EDIT, a proposal,
@@ -349,6 +350,7 @@ the reason, a sentence."
     (gemini-companion-changes-at-once
       (pcase (gemini-companion-step-kind step)
         ('kept (gemini-companion-step--keep step done))
+        ('postponed (gemini-companion-step--postpone step done))
         ('excluded (gemini-companion-step--exclude step done))
         ('several (gemini-companion-step-several (gemini-companion-step-edit step)
                                                 step done))
@@ -680,6 +682,17 @@ Return nil if they already are.  Hunks that were accepted stay.  For DONE, see
         (let ((back (gemini-companion-step-back step)))
           (funcall done nil back)
           back)))))
+
+(defun gemini-companion-step--postpone (step done)
+  "Set whether the hunks of STEP are postponed; return the step that takes it back.
+For DONE, see `gemini-companion-step-do'."
+  (let ((record (gemini-companion-step-record step))
+        (back (gemini-companion-step-back step)))
+    (gemini-companion-changes-flag-postponed
+     record (gemini-companion-step-hunks step) (gemini-companion-step-on step))
+    (gemini-companion-changes-update record)
+    (funcall done nil back)
+    back))
 
 (defun gemini-companion-step--exclude (step done)
   "Exclude the hunk or the lines of STEP from its proposal, or restore them.

@@ -61,10 +61,10 @@ first element of each of its folds.
 ROOM is the number of lines that can still be drawn.  Drawing a line
 decrements it; below 0, the rest of the diff is folded.
 
-For DECIDED, NUMBER and USER-LINES, see
+For DECIDED, NUMBER, USER-LINES and POSTPONED, see
 `gemini-companion-unified-draw-insert'."
   old new last numbers excluded edits unfolded id room
-  decided (number #'identity) user-lines)
+  decided (number #'identity) user-lines postponed)
 
 (defvar-local gemini-companion-unified-draw-unfolded nil
   "Folds whose lines are displayed.
@@ -116,7 +116,8 @@ Return at most one more line than DATA has room for."
    (min to (+ 1 from (gemini-companion-unified-draw--data-room data)))))
 
 (cl-defun gemini-companion-unified-draw-insert
-    (edit original proposal hunks unfolded &key decided number user-lines)
+    (edit original proposal hunks unfolded
+          &key decided number user-lines postponed)
   "Insert the unified diff of EDIT before point.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL.  Fold
 lines that are far from all HUNKS.
@@ -125,7 +126,7 @@ DECIDED is an alist of those of HUNKS that the user has decided, with the
 values `kept' or `undone'; PROPOSAL has the lines of both.  NUMBER is a
 function that maps the number of a line in PROPOSAL to that in the file, by
 default the same number.  USER-LINES are the numbers of lines of PROPOSAL that
-the user has written.
+the user has written.  POSTPONED are those of HUNKS that are marked later.
 
 UNFOLDED lists the folds whose lines are displayed.  A fold is a list
 \(ID OLD NEW COUNT): the ID of EDIT, the first line in ORIGINAL and in
@@ -149,7 +150,9 @@ the lines that were in one, have the fold."
                   (gemini-companion-unified-draw--data-number data)
                   (or number #'identity)
                   (gemini-companion-unified-draw--data-user-lines data)
-                  user-lines))
+                  user-lines
+                  (gemini-companion-unified-draw--data-postponed data)
+                  postponed))
          (room (gemini-companion-unified-draw--data-room data))
          (more (apply #'+ (mapcar #'gemini-companion-unified-draw--count hunks)))
          (last nil))
@@ -279,7 +282,10 @@ HUNK is the hunk of the lines, or nil for unchanged lines."
                                          ("+" . gemini-companion-added))))))))
     (dolist (line (seq-take lines (1+ room)))
       (let ((beg (point))
-            (mark (gemini-companion-unified-draw--mark data sign new decided excluded))
+            (mark (if (memq hunk (gemini-companion-unified-draw--data-postponed data))
+                      "l"
+                    (gemini-companion-unified-draw--mark data sign new decided
+                                                         excluded)))
             (shown (if (equal "-" sign)
                        nil
                      (gemini-companion-unified-draw--number data new hunk sign))))

@@ -287,7 +287,7 @@ PREFIX and SUFFIX are texts before and after the report."
 
 (defun gemini-companion-walk--label (record change)
   "Return a text such as \"Change 2 of 5, a.py +3 -1\" about CHANGE of RECORD."
-  (format "Change %d of %d, %s %s"
+  (format "Change %d of %d, %s %s%s"
           (+ 1
              (seq-position (gemini-companion-changes-file-known record) change)
              (cl-loop for other in (gemini-companion-changes-files)
@@ -299,7 +299,8 @@ PREFIX and SUFFIX are texts before and after the report."
           (gemini-companion-hunk-amount
            (- (gemini-companion-hunk-new-end change)
               (gemini-companion-hunk-new change))
-           (length (gemini-companion-hunk-lines change)))))
+           (length (gemini-companion-hunk-lines change)))
+          (if (gemini-companion-record-postponed-p change) ", later" "")))
 
 ;;;; Display
 
@@ -689,14 +690,25 @@ With an active region, keep what the CLI has changed in its lines."
 (defun gemini-companion-keep-changes (&optional turn)
   "Keep all changes of this file, and go to the next file.
 With TURN, a prefix argument, keep those of the turn of the change at
-point, in all files."
+point, in all files.  Changes that are marked later stay."
   (interactive "P")
   (gemini-companion-walk--begin-here)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
                (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (gemini-companion-walk--after
-     others (concat (gemini-companion-undo-decide 'keep groups)
+     others (concat (gemini-companion-undo-decide
+                     'keep (gemini-companion-changes-not-postponed groups))
                     (gemini-companion-walk--shared shared)))))
+
+(defun gemini-companion-postpone-change ()
+  "Decide about the change at point later, and go to the next one.
+It stays left; to keep all changes of a file or turn, or to commit it, does not
+keep it.  On such a change, take that back."
+  (interactive)
+  (gemini-companion-walk--begin-here)
+  (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
+               (text (gemini-companion-decision-postpone record change)))
+    (gemini-companion-walk--go nil nil nil (concat text "; "))))
 
 (defun gemini-companion-restore-change ()
   "Restore the changes that you have last undone or kept in the walk.

@@ -43,6 +43,8 @@
       :words ((proposal . "comment") (comments . "comment") (cli . "comment")
               (turn . "comment") (file . "comment") (change . "comment")
               (kept . "comment") (undone . "comment")))
+     ("l" gemini-companion-overview-postpone "Decide later, or now" (overview)
+      :enable overview-written :words ((change . "later")))
      ("D" gemini-companion-remove-comments "Remove sent comments" (overview)))
     ("Waiting" nil
      ("a" gemini-companion-overview-accept "Accept" (overview)

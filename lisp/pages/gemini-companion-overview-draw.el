@@ -202,14 +202,18 @@ RIGHT is at the right edge."
      ((gemini-companion-overview-row-record row) "reviewed")
      (t ""))))
 
-(defun gemini-companion-overview-draw--left (left decided width)
-  "Return a text such as \"2 of 5 left\" for a row of WIDTH columns.
+(defun gemini-companion-overview-draw--left (row left decided width)
+  "Return a text such as \"2 of 5 left, 1 later\" for ROW, of WIDTH columns.
 LEFT and DECIDED are the numbers of changes left and of decided changes."
-  (propertize
-   (cond ((< width gemini-companion-overview-draw--narrow) (number-to-string left))
-         ((= 0 decided) (format "%d left" left))
-         (t (format "%d of %d left" left (+ left decided))))
-   'face 'gemini-companion-left))
+  (let ((later (gemini-companion-overview-row-count-postponed row)))
+    (propertize
+     (if (< width gemini-companion-overview-draw--narrow)
+         (number-to-string left)
+       (concat (if (= 0 decided)
+                   (format "%d left" left)
+                 (format "%d of %d left" left (+ left decided)))
+               (and (< 0 later) (format ", %d later" later))))
+     'face 'gemini-companion-left)))
 
 (defun gemini-companion-overview-draw--shadow (text)
   "Return TEXT in the face of what needs no attention."
@@ -505,7 +509,7 @@ omitted."
       (delq nil
             (list (gemini-companion-overview-draw--asking asking width)
                   (and (< 0 left)
-                       (gemini-companion-overview-draw--left left 0 width))))
+                       (gemini-companion-overview-draw--left row left 0 width))))
       (if narrow " " ", ")))))
 
 (defun gemini-companion-overview-draw--turn (row before width)
@@ -570,7 +574,7 @@ The value is a list of texts, nil for a turn without edits."
     (cond
      ((< 0 left)
       (gemini-companion-overview-draw--left
-       left (gemini-companion-overview-row-count-decided row) width))
+       row left (gemini-companion-overview-row-count-decided row) width))
      ((< 0 proposed)
       (propertize (if (< width gemini-companion-overview-draw--narrow)
                       (format "?%d" proposed)
@@ -690,7 +694,7 @@ If YOURS is nil, they may be of another program."
                 (append warnings (gemini-companion-overview-draw--remarks row)))
      :right (if (and (< 0 left) (eq 'marks gemini-companion-after-write))
                 (gemini-companion-overview-draw--left
-                 left (length (gemini-companion-overview-row-decided row)) width)
+                 row left (length (gemini-companion-overview-row-decided row)) width)
               (gemini-companion-overview-draw--shadow
                (gemini-companion-overview-draw--decided row))))))
 
@@ -1040,6 +1044,13 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
      :decided (cl-loop for (hunk . piece) in drawn
                        for state = (gemini-companion-overview-draw--piece-state piece)
                        when state collect (cons hunk state))
+     :postponed (cl-loop
+                 for (hunk . piece) in drawn
+                 for (kind . number) = (gemini-companion-overview-draw--piece-mark piece)
+                 when (and (eq kind 'left)
+                           (gemini-companion-record-postponed-p
+                            (nth number (gemini-companion-overview-row-left row))))
+                 collect hunk)
      :number (lambda (line) (gemini-companion-overview-draw--shifted line to-file))
      :user-lines (mapcar (lambda (other)
                            (gemini-companion-overview-draw--shifted (1+ other)

@@ -497,6 +497,12 @@ in which they were sent."
   (cl-loop for file in (gemini-companion-overview-row-files row)
            sum (length (gemini-companion-overview-row-left file))))
 
+(defun gemini-companion-overview-row-count-postponed (row)
+  "Return how many of the changes left at or below ROW are marked later."
+  (cl-loop for file in (gemini-companion-overview-row-files row)
+           sum (seq-count #'gemini-companion-record-postponed-p
+                          (gemini-companion-overview-row-left file))))
+
 (defun gemini-companion-overview-row-count-decided (row)
   "Return how many changes at or below ROW are kept or undone."
   (cl-loop for file in (gemini-companion-overview-row-files row)

@@ -87,8 +87,8 @@ The keys that were typed until then are for a change in that file.")
 The section Waiting has the proposals and questions of all CLIs, the oldest
 first.  Below each CLI are its turns, the newest first, and their files.  In
 the diff of a file, a letter before the sign says what was decided: k for
-kept, u for undone, x for excluded, and * is before lines of your own.  What
-is left has colors.
+kept, u for undone, x for excluded, l for later, and * is before lines of your
+own.  What is left has colors.
 
 \\{gemini-companion-overview-mode-map}"
   :interactive nil
@@ -362,7 +362,12 @@ They are those that have a word for the header line in the table of commands."
                          ((eq 'left (car (gemini-companion-overview-page-mark)))
                           (length (gemini-companion-overview-row-left row))))))
        (if (and number count)
-           (format "%s %d of %d" name (1+ number) count)
+           (format "%s %d of %d%s" name (1+ number) count
+                   (if (and (not (eq kind 'proposal))
+                            (gemini-companion-record-postponed-p
+                             (nth number (gemini-companion-overview-row-left row))))
+                       ", later"
+                     ""))
          name)))))
 
 ;;;; A view of several edits
@@ -491,7 +496,7 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
 (defun gemini-companion-overview-keep ()
   "Keep the change at point, or what is left of the file, turn or CLI at point.
 With an active region, keep its lines.  A kept change is left again.  You are
-asked about several files."
+asked about several files; changes that are marked later stay."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error))
@@ -613,7 +618,10 @@ SELECTED is the value of `gemini-companion-overview--selected'."
 (defun gemini-companion-overview--keep-row (row)
   "Keep what is left at or below ROW, if the user agrees."
   (gemini-companion-overview--decide-row
-   'keep row #'gemini-companion-overview--groups #'ignore))
+   'keep row
+   (lambda (row)
+     (gemini-companion-changes-not-postponed (gemini-companion-overview--groups row)))
+   #'ignore))
 
 (defun gemini-companion-overview--decide-row (verb row groups by)
   "Keep or undo what is left at or below ROW, and go to the next change.
@@ -625,6 +633,21 @@ their values and VERB, see `gemini-companion-undo-decide'."
     (gemini-companion-overview-page-after
      index row (gemini-companion-undo-decide verb (funcall groups row)
                                              :by (funcall by row) :row t))))
+
+(defun gemini-companion-overview-postpone ()
+  "Decide about the change at point later, and go to the next one.
+It stays left; to keep its file or turn, or to commit it, does not keep it.  On
+such a change, take that back."
+  (interactive nil gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (unless (eq 'left (car (gemini-companion-overview-page-mark)))
+    (user-error "No change left here; n goes to the next one"))
+  (let ((row (gemini-companion-overview-page-row)))
+    (gemini-companion-overview-page-after
+     (1+ (gemini-companion-overview-page-target-number)) row
+     (gemini-companion-decision-postpone
+      (gemini-companion-overview-row-record row)
+      (gemini-companion-overview-page-current-change)))))
 
 (defun gemini-companion-overview-keep-file (&optional turn)
   "Keep what is left of the file at point, or of its TURN with a prefix argument."

@@ -187,5 +187,14 @@ visits, and the file b."
       (gemini-companion-commit-test-read)
       (should (eql 3 (gemini-companion-test-left))))))
 
+(ert-deftest gemini-companion-commit-leaves-what-is-postponed ()
+  (gemini-companion-commit-test-with nil
+    (should (string-prefix-p "Later" (gemini-companion-test-walk
+                                      'gemini-companion-next-change "l")))
+    (gemini-companion-commit-test-git "commit" "-qam" "second")
+    (run-hooks 'git-commit-post-finish-hook)
+    (gemini-companion-test-eventually (eql 1 (gemini-companion-test-left)))
+    (should (equal '(1) (gemini-companion-test-marked "a")))))
+
 (provide 'gemini-companion-commit-test)
 ;;; gemini-companion-commit-test.el ends here

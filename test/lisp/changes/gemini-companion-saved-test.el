@@ -122,6 +122,18 @@ The files of changes are below the directory ours."
       (should (equal "mine\n1\n2\n3\n4\n5\nsix\n7\n8\n9\n"
                      (gemini-companion-test-file-text "a"))))))
 
+(ert-deftest gemini-companion-saved-change-that-is-postponed-stays-so ()
+  (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines))
+    (find-file "a")
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-walk 'gemini-companion-next-change "l")
+    (gemini-companion-saved-test-save)
+    (gemini-companion-saved-test-restart 'killed)
+    (find-file "a")
+    (should (string-prefix-p "Kept 1 change; Change 1 of 1, a +1 −1, later"
+                             (gemini-companion-test-walk 'gemini-companion-next-change
+                                                         "K")))))
+
 (ert-deftest gemini-companion-saved-changes-are-restored-before-the-next-write ()
   (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)

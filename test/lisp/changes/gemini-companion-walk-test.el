@@ -945,4 +945,71 @@ answer; answer that first; %s has changed meanwhile" late)
                               (gemini-companion-test-walk
                                'gemini-companion-undo-change))))))
 
+(ert-deftest gemini-companion-walk-postponed-change-is-kept-only-by-itself ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+    (should (string-prefix-p "Later; Change 2 of 3, a +1 −1"
+                             (gemini-companion-test-walk 'gemini-companion-next-change
+                                                         "l")))
+    (should (string-prefix-p "Change 1 of 3, a +1 −1, later"
+                             (gemini-companion-test-walk "p")))
+    (should (string-prefix-p "Kept 2 changes; Change 1 of 1, a +1 −1, later"
+                             (gemini-companion-test-walk "K")))
+    (should (string-match-p "marked later"
+                            (gemini-companion-test-refusal
+                              (gemini-companion-test-walk "K"))))
+    (let ((current-prefix-arg '(4)))
+      (should-error (gemini-companion-test-walk "K") :type 'user-error))
+    (should (equal '(1) (gemini-companion-test-marked "a")))
+    ;; Without the mark, it is kept with the others.
+    (should (string-prefix-p "Not later any more; Change 1 of 1, a +1 −1 "
+                             (gemini-companion-test-walk "l")))
+    (should (string-prefix-p "Kept 1 change; no changes are left"
+                             (gemini-companion-test-walk "K")))))
+
+(ert-deftest gemini-companion-walk-postponed-change-is-decided-by-its-own-keys ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+    (gemini-companion-test-walk 'gemini-companion-next-change "l" "l" "l")
+    (should (string-prefix-p "Kept 1 change; Change 2 of 2"
+                             (gemini-companion-test-walk "n" "k")))
+    (should (string-prefix-p "Undid 1 change of a; Change 1 of 1"
+                             (gemini-companion-test-walk "p" "u")))
+    ;; What is taken back is later again, until that is taken back as well.
+    (dolist (later '(2 3 2 1 0))
+      (gemini-companion-test-walk "C-/")
+      (should (= later
+                 (seq-count #'gemini-companion-record-postponed-p
+                            (gemini-companion-changes-file-known
+                             (gemini-companion-changes-here))))))
+    ;; All of a file are undone.
+    (gemini-companion-test-walk "l")
+    (should (string-prefix-p "Undid 3 changes" (gemini-companion-test-walk "U")))))
+
+(ert-deftest gemini-companion-walk-postponed-change-stays-so-when-others-write-there ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\n9\n"
+    (gemini-companion-test-walk 'gemini-companion-next-change "l")
+    (cl-flet ((later ()
+                (goto-char (point-min))
+                (string-search ", later" (gemini-companion-test-walk
+                                          'ignore 'gemini-companion-next-change))))
+      ;; A formatter, the user, and the CLI.
+      (goto-char (point-min))
+      (insert "  ")
+      (let ((before-save-hook (list (lambda () (end-of-line) (insert ";")))))
+        (save-buffer))
+      (should (later))
+      (goto-char (point-min))
+      (search-forward "one")
+      (insert " word")
+      (save-buffer)
+      (should (later))
+      (gemini-companion-test-writes "a" "ONE\nmore\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
+      (should (later))
+      ;; So does the rest of a change of which some lines were kept.
+      (goto-char (point-min))
+      (push-mark (line-beginning-position 2) t t)
+      (let ((transient-mark-mode t))
+        (gemini-companion-keep-change))
+      (should (equal '(2) (seq-take (gemini-companion-test-marked "a") 1)))
+      (should (later)))))
+
 ;;; gemini-companion-walk-test.el ends here

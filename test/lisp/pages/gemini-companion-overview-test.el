@@ -259,6 +259,44 @@ since when a CLI waits: the name is longer."
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-keep-file))))))
 
+(ert-deftest gemini-companion-overview-postponed-change-is-kept-only-by-itself ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines)
+                                         ("b" "B\n"))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "b" "C\n" session)
+    (gemini-companion-turn-page)
+    (should (equal "Later; 4 changes are left" (gemini-companion-overview-test-keys "l")))
+    (should (string-suffix-p "-5" (gemini-companion-overview-test-here)))
+    (let ((lines (gemini-companion-overview-test-lines)))
+      (should (= 3 (seq-count (apply-partially #'string-match-p "left, 1 later\\'")
+                              lines)))
+      (should (= 2 (seq-count (apply-partially #'string-match-p "l[-+]\\(?:1\\|one\\)\\'")
+                              lines))))
+    (gemini-companion-overview-test-keys "p")
+    (should (string-search "1 of 3, later" (gemini-companion-overview-test-header)))
+    ;; Neither the file nor the CLI keeps it.
+    (should (equal "Kept 2 changes; 2 changes are left"
+                   (gemini-companion-overview-test-keys "K")))
+    (goto-char (point-min))
+    (should (equal "Kept 1 change; 1 change is left"
+                   (gemini-companion-overview-test-keys "k" 'yes)))
+    (gemini-companion-overview-test-go-to "l-1$")
+    (should (string-match-p "marked later"
+                            (gemini-companion-test-refusal
+                              (gemini-companion-overview-keep-file))))
+    ;; After these keeps, the mark is taken back.
+    (gemini-companion-overview-test-keys "C-/ C-/ C-/")
+    (should-not (seq-some (apply-partially #'string-match-p "later")
+                          (gemini-companion-overview-test-lines)))
+    (should (= 4 (gemini-companion-test-left)))
+    (dolist (said '("Later" "Not later any more" "Later"))
+      (gemini-companion-overview-test-go-to "-1$")
+      (should (string-prefix-p (concat said ";")
+                               (gemini-companion-overview-test-keys "l"))))
+    (gemini-companion-overview-test-go-to "-1$")
+    (should (equal "Kept 1 change; 3 changes are left"
+                   (gemini-companion-overview-test-keys "k")))))
+
 (ert-deftest gemini-companion-overview-decides-on-the-lines-of-the-region ()
   (pcase-dolist (`(,from ,to ,key ,said ,text ,marked)
                  '(("^\\+c" "^\\+c" "u" "Undid 1 line of a"
@@ -1270,7 +1308,7 @@ turns?"))
                                (header)))
       (gemini-companion-turn-page)
       (should (equal " a 1 of 1   ? keys  k keep  u undo  K keep file  U undo file\
-  c comment  RET visit  n next"
+  c comment  l later  RET visit  n next"
                      (header)))
       (cl-letf (((symbol-function 'gemini-companion-comments-unsent)
                  (lambda () (list (gemini-companion-comment--make)))))
