@@ -51,7 +51,7 @@ This is for linked CLIs that run a hook for each prompt, in any terminal."
 (defconst gemini-companion-undone--largest (* 1024 1024)
   "Size in bytes above which the lines of a file are not reported.")
 
-(defconst gemini-companion-undone--reading-seconds 20
+(defconst gemini-companion-undone-reading-seconds 20
   "Seconds in which a CLI confirms that it has read a report.")
 
 (cl-defstruct (gemini-companion-undone
@@ -292,7 +292,7 @@ changes are to be reported again.  This is for
                 (undone (gemini-companion-undone-of-session session)))
       (prog1 (gemini-companion-undone--text undone session)
         (gemini-companion-undone-set-going undone 'reported)
-        (run-at-time gemini-companion-undone--reading-seconds nil
+        (run-at-time gemini-companion-undone-reading-seconds nil
                      #'gemini-companion-undone--give-back undone)))))
 
 (defun gemini-companion-undone--give-back (undone)

@@ -45,7 +45,7 @@
 (defconst gemini-companion-errors--largest (* 512 1024)
   "Maximum size, in bytes, of a text to check.")
 
-(defvar gemini-companion-errors--timeout 2.6
+(defvar gemini-companion-errors-timeout 2.6
   "Seconds after which an unfinished check ends without a result.
 The CLI waits for it.")
 
@@ -406,7 +406,7 @@ The argument of ANSWER is a plist: `:path', the true name of FILE; `:count',
 the number of new errors; `:errors', at most ten of them, lists of LINE, TEXT
 and SOURCE; and `:others', lists of another file, the number of its new
 errors, and the first one.  It is nil if there are no new errors, or if the
-check takes longer than `gemini-companion-errors--timeout'."
+check takes longer than `gemini-companion-errors-timeout'."
   (let ((file (or (gemini-companion-text-true-name file) file)))
     (gemini-companion-errors--drop-others file)
     ;; The edit may repair errors of other files, so these are checked again.
@@ -427,7 +427,7 @@ check takes longer than `gemini-companion-errors--timeout'."
   "Find the errors of FILE, a true name, whose text is TEXT, and call ANSWER.
 The argument of ANSWER is a list with one element, the list of the errors,
 each a list of LINE, TEXT and SOURCE.  It is nil if the check takes longer
-than `gemini-companion-errors--timeout'."
+than `gemini-companion-errors-timeout'."
   (if (< gemini-companion-errors--largest (string-bytes text))
       (funcall answer nil)
     (gemini-companion-errors--begin
@@ -438,7 +438,7 @@ than `gemini-companion-errors--timeout'."
 (defun gemini-companion-errors--begin (check)
   "Add CHECK to the end of the queue, and start the timer of the queue."
   (setf (gemini-companion-errors--check-end check)
-        (+ (float-time) gemini-companion-errors--timeout))
+        (+ (float-time) gemini-companion-errors-timeout))
   (unless gemini-companion-errors--checks
     (run-at-time 0 0.05 #'gemini-companion-errors--step))
   (setq gemini-companion-errors--checks

@@ -54,7 +54,7 @@
 
 ;;;; State
 
-(defvar gemini-companion-permission--largest 20000
+(defvar gemini-companion-permission-largest 20000
   "Maximum number of characters of a question that is answered in Emacs.
 A CLI chooses the text, and a long text takes time to display.")
 
@@ -201,9 +201,9 @@ For FACTS and INPUT, see `gemini-companion-permission-ask'."
 (defun gemini-companion-permission-fit (texts)
   "Return (FITTING . MISSING): the part of TEXTS to display, and a number.
 TEXTS is a list of strings and nil, and FITTING its beginning, with at most
-`gemini-companion-permission--largest' characters.  MISSING is the number of
+`gemini-companion-permission-largest' characters.  MISSING is the number of
 omitted characters; an omitted empty text counts as one."
-  (let ((room gemini-companion-permission--largest)
+  (let ((room gemini-companion-permission-largest)
         (missing 0)
         (fitting nil))
     (dolist (text texts)

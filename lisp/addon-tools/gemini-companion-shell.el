@@ -50,7 +50,7 @@
 
 ;;;; State
 
-(defconst gemini-companion-shell--most-texts 20
+(defconst gemini-companion-shell-most-texts 20
   "Maximum number of files of which the server sends the contents.")
 
 (defconst gemini-companion-shell--limit 1
@@ -297,7 +297,7 @@ If the changes are many, no contents are sent.
 
 Texts are recorded, each as an edit, in slices.  What else was written is one
 edit."
-  (let ((many (< gemini-companion-shell--most-texts (length changes)))
+  (let ((many (< gemini-companion-shell-most-texts (length changes)))
         ;; Later ones are of no interest, and these may be forgotten before the end.
         (writes (gemini-companion-shell--writes-between (plist-get facts :saved)))
         (taken (gemini-companion-shell--taken facts changes))

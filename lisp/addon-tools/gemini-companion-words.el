@@ -21,7 +21,7 @@
 
 ;;;; State
 
-(defvar gemini-companion-words--seconds 1
+(defvar gemini-companion-words-seconds 1
   "Seconds after which a search is ended without a result.")
 
 (defconst gemini-companion-words--most-files 500
@@ -33,7 +33,7 @@
   "Find the files below DIRECTORY in which WORD is a whole word; return non-nil.
 Call THEN later with a list of at most 500 absolute names, in no order;
 or with `unknown' if Git is missing, fails, or takes longer than
-`gemini-companion-words--seconds'.  Binary files, and files that Git ignores,
+`gemini-companion-words-seconds'.  Binary files, and files that Git ignores,
 are omitted; files that are hidden from CLIs are not.  A file with an unsaved
 buffer counts also if only the buffer has WORD."
   (if (or (string-match-p "[\n\0]" word)
@@ -61,7 +61,7 @@ buffer counts also if only the buffer has WORD."
                                            (gemini-companion-words--unsaved
                                             word directory))
                               files))))))))
-      (setq timer (run-at-time gemini-companion-words--seconds nil
+      (setq timer (run-at-time gemini-companion-words-seconds nil
                                #'delete-process process)))))
 
 (defun gemini-companion-words--unsaved (word directory)

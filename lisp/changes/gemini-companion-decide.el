@@ -130,7 +130,7 @@ UNIT, see `gemini-companion-decision-do'."
 
 ;;;; Asking
 
-(defconst gemini-companion-decide--columns 78
+(defconst gemini-companion-decide-columns 78
   "Maximum width of a question.")
 
 (defconst gemini-companion-decide--most-names 3
@@ -302,7 +302,7 @@ at once.  For VERB, see `gemini-companion-decide-word'."
          (warned (seq-count #'gemini-companion-decide--warned-p possible))
          (keys (if (< 0 warned (length possible)) '(?y ?s ?n ??) '(?y ?n ??)))
          (question (gemini-companion-decide--question
-                    items requests (- gemini-companion-decide--columns
+                    items requests (- gemini-companion-decide-columns
                                       (* 3 (length keys)) 2)))
          (show (lambda ()
                  (gemini-companion-decide--show (gemini-companion-decide--list items verb)))))

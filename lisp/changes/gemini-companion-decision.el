@@ -42,7 +42,7 @@ the order in which to do them; it is nil for an answer, which was sent to a CLI
 and cannot be taken back.  If WHOLE is non-nil, all steps are done, or none."
   label steps whole)
 
-(defconst gemini-companion-decision--most-bytes (* 16 1024 1024)
+(defconst gemini-companion-decision-most-bytes (* 16 1024 1024)
   "Maximum size, in bytes, of the texts of all decisions except the last one.")
 
 (defvar gemini-companion-decision--done nil
@@ -217,7 +217,7 @@ LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
     (dolist (each gemini-companion-decision--done)
       (setq bytes (+ bytes (gemini-companion-decision--size each)))
       (if (or (eq each decision)
-              (<= bytes gemini-companion-decision--most-bytes))
+              (<= bytes gemini-companion-decision-most-bytes))
           (push each kept)
         (gemini-companion-decision--report-forgotten each)))
     (setq gemini-companion-decision--done (nreverse kept))))
@@ -242,7 +242,7 @@ LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
       (message "Deleted file %s can no longer be restored; the texts of all \
 keeps and undos take more than %d MB"
                (gemini-companion-label-file (gemini-companion-step-file step))
-               (/ gemini-companion-decision--most-bytes 1024 1024)))))
+               (/ gemini-companion-decision-most-bytes 1024 1024)))))
 
 (defun gemini-companion-decision--hunks-of (record)
   "Return the hunks of RECORD that a decision names."

@@ -50,7 +50,7 @@
 (defconst gemini-companion-saved--version 2
   "Version of the format of the files.")
 
-(defconst gemini-companion-saved--most-bytes (* 16 1024 1024)
+(defconst gemini-companion-saved-most-bytes (* 16 1024 1024)
   "Maximum size of what is saved of one file.")
 
 (defconst gemini-companion-saved--week (* 7 24 60 60)
@@ -146,12 +146,12 @@ follows, and the index where that begins.  Signal an error if it is damaged."
 Return nil if it is too large; then nothing is saved."
   (let ((data (gemini-companion-saved--encode value))
         (file (gemini-companion-saved--file name)))
-    (if (< gemini-companion-saved--most-bytes (length data))
+    (if (< gemini-companion-saved-most-bytes (length data))
         (ignore
          (gemini-companion-saved--delete name)
          (message "Changes left in %s are not saved for the next Emacs: more than %d MB"
                   (gemini-companion-names-absolute name)
-                  (/ gemini-companion-saved--most-bytes 1024 1024)))
+                  (/ gemini-companion-saved-most-bytes 1024 1024)))
       ;; What could not be read is not overwritten.
       (unless (gethash name gemini-companion-saved--known)
         (gemini-companion-saved--put-aside file))

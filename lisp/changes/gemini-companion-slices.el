@@ -17,7 +17,7 @@
 (require 'cl-lib)
 (require 'gemini-companion-part)
 
-(defvar gemini-companion-slices--seconds 0.1
+(defvar gemini-companion-slices-seconds 0.1
   "Seconds of work after which progress is displayed.")
 
 (defun gemini-companion-slices-do (what items function)
@@ -41,7 +41,7 @@ if this function was not here: the user can quit."
         (setq done (1+ done))
         (when (and items
                    (not quit-flag)
-                   (< gemini-companion-slices--seconds (- (float-time) since)))
+                   (< gemini-companion-slices-seconds (- (float-time) since)))
           (let ((message-log-max nil))
             (message "%s: %d of %d files; C-g stops" what done count))
           (redisplay)
@@ -51,7 +51,7 @@ if this function was not here: the user can quit."
       (setq quit-flag nil)
       items)))
 
-(defconst gemini-companion-slices--seconds-later 0.005
+(defconst gemini-companion-slices-seconds-later 0.005
   "Seconds of work after which Emacs handles keys.")
 
 (defun gemini-companion-slices-later (items function done &optional until)
@@ -59,7 +59,7 @@ if this function was not here: the user can quit."
 This begins now, and goes on in timers of this function, so that Emacs handles
 keys in between.  FUNCTION must not signal an error.  If UNTIL, a float time, is
 over, skip the rest of ITEMS."
-  (let ((end (+ (float-time) gemini-companion-slices--seconds-later)))
+  (let ((end (+ (float-time) gemini-companion-slices-seconds-later)))
     (while (and items (< (float-time) end))
       (funcall function (pop items)))
     (when (and until (< until (float-time)))

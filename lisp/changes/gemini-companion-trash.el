@@ -25,7 +25,7 @@
 
 ;;;; State
 
-(defconst gemini-companion-trash--most-bytes (* 64 1024 1024)
+(defconst gemini-companion-trash-most-bytes (* 64 1024 1024)
   "Maximum number of bytes that one undo moves to the trash.")
 
 (defconst gemini-companion-trash--most-names 200
@@ -46,9 +46,9 @@ The value is a verb phrase.  FILE may be a directory that is moved as one."
           ((null attributes) nil)
           ((/= (user-uid) (file-attribute-user-id attributes))
            "belongs to another user")
-          ((< gemini-companion-trash--most-bytes (gemini-companion-trash--size file))
+          ((< gemini-companion-trash-most-bytes (gemini-companion-trash--size file))
            (format "is larger than %s"
-                   (file-size-human-readable gemini-companion-trash--most-bytes)))
+                   (file-size-human-readable gemini-companion-trash-most-bytes)))
           ((and (null (file-attribute-type attributes))
                 (gemini-companion-privacy-name-hidden-p file))
            "is excluded"))))
@@ -76,7 +76,7 @@ The value is an alist from files to verb phrases."
       (let* ((size (gemini-companion-trash--size file))
              (reason (if (and (< 0 names)
                               (or (<= gemini-companion-trash--most-names names)
-                                  (< gemini-companion-trash--most-bytes
+                                  (< gemini-companion-trash-most-bytes
                                      (+ bytes size))))
                          "is beyond its limit"
                        (gemini-companion-trash--reason file))))

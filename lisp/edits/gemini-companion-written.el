@@ -23,7 +23,7 @@
 
 ;;;; State
 
-(defconst gemini-companion-written--minute 125
+(defconst gemini-companion-written-minute 125
   "Number of checks in a minute, the time in which a CLI must write.
 Gemini CLI may take that long to compare long lines before it writes.")
 
@@ -40,7 +40,7 @@ WATCH is the watch of the file.  REPORT is a function that is called with
 did not happen in time.  It returns non-nil if the file has the awaited text.
 For KEYS, see `gemini-companion-revert-now'."
   watch report keys
-  (checks gemini-companion-written--minute
+  (checks gemini-companion-written-minute
           :documentation "Number of checks that remain.")
   (waits nil :documentation "Nil, or a function that returns non-nil if the CLI
 waits for answers at the end of the minute, which then begins again.")
@@ -180,7 +180,7 @@ After the awaited write, two checks remain, since a CLI may write in two steps."
                 ((and (= 1 checks)
                       (gemini-companion-written-waits written)
                       (funcall (gemini-companion-written-waits written)))
-                 gemini-companion-written--minute)
+                 gemini-companion-written-minute)
                 (t (1- checks)))))
   (unless (< 0 (gemini-companion-written-checks written))
     (gemini-companion-watch-stop (gemini-companion-written-watch written))

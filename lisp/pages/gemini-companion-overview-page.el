@@ -60,7 +60,7 @@ The values are `open' or `folded'.")
 (defvar-local gemini-companion-overview-page--since nil
   "Alist from IDs of proposals to the times when they were displayed first.")
 
-(defvar gemini-companion-overview-page--seconds 1
+(defvar gemini-companion-overview-page-seconds 1
   "Seconds for which a proposal must be displayed before a key answers it.")
 
 (defvar-local gemini-companion-overview-page-directory nil
@@ -525,7 +525,7 @@ not after a change by the user, such as excluding a hunk."
               ((equal drawn (gemini-companion-overview-page--drawn-version
                              row gemini-companion-overview-page--displayed)))
               (since (alist-get (car drawn) gemini-companion-overview-page--since)))
-    (not (gemini-companion-idle-since-p since gemini-companion-overview-page--seconds))))
+    (not (gemini-companion-idle-since-p since gemini-companion-overview-page-seconds))))
 
 (defun gemini-companion-overview-page--hide-folded ()
   "Hide the text below rows that are folded."

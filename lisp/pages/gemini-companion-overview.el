@@ -73,7 +73,7 @@
 (defvar-local gemini-companion-overview--last-key 0
   "Time of the last command in this buffer, in seconds.")
 
-(defvar gemini-companion-overview--busy-seconds 1
+(defvar gemini-companion-overview-busy-seconds 1
   "Seconds after a command in the overview until which it is not redrawn.")
 
 (defvar-local gemini-companion-overview--ignores-keys nil
@@ -176,7 +176,7 @@ This is a member of `pre-redisplay-functions'."
   "Return non-nil if the user has typed in this buffer within the last second."
   (and (eq (current-buffer) (window-buffer))
        (gemini-companion-idle-since-p gemini-companion-overview--last-key
-                                      gemini-companion-overview--busy-seconds)))
+                                      gemini-companion-overview-busy-seconds)))
 
 (defun gemini-companion-overview--visible-p ()
   "Return non-nil if the overview is in a window of the selected frame."

@@ -68,7 +68,7 @@ What arrives is only announced then, and no window is displayed for it.")
 REQUESTED is non-nil if the user had asked for that review.  KEYS is the number
 of input events until the answer.")
 
-(defvar gemini-companion-arrival--seconds 5
+(defvar gemini-companion-arrival-seconds 5
   "Seconds for which an answered review stays, and waits for the next edit.")
 
 (defvar gemini-companion-arrival--announced nil
@@ -324,7 +324,7 @@ CLI asks something else."
                          (gemini-companion-client-drops-edits-p
                           (gemini-companion-edit-client edit)))))
               (since (gemini-companion-edit-since edit))
-              ((gemini-companion-idle-since-p since gemini-companion-arrival--seconds))
+              ((gemini-companion-idle-since-p since gemini-companion-arrival-seconds))
               ((not (seq-some (lambda (request)
                                 (and (not (gemini-companion-edit-p request))
                                      (< since (gemini-companion-request-since request))))

@@ -77,11 +77,11 @@ server starts next."
                           (file-name-directory file))))
   "Directory of this package; its directory `python' has the Python part.")
 
-(defvar gemini-companion-server--start-seconds 30
+(defvar gemini-companion-server-start-seconds 30
   "Number of seconds after which a server that is not ready has failed.
 Time in which Emacs is busy does not count.")
 
-(defvar gemini-companion-server--delays '(0 1 2 4 8)
+(defvar gemini-companion-server-delays '(0 1 2 4 8)
   "Seconds before each attempt to restart a crashed server.
 The first attempt after a crash is always immediate.
 The soak test crashes it more often, and sets this to more.")
@@ -208,7 +208,7 @@ it could not start or crashed too often."
         (make-gemini-companion-server--callbacks
          :command command :roots roots :offer-tools offer-tools
          :on-ready on-ready :on-end on-end)
-        gemini-companion-server--delays-left gemini-companion-server--delays)
+        gemini-companion-server--delays-left gemini-companion-server-delays)
   (condition-case-unless-debug problem
       (setq gemini-companion-server--current (gemini-companion-server--open))
     (error
@@ -283,13 +283,13 @@ long command, such as an init file, may run meanwhile."
    (if (zerop left)
        (run-at-time 0 nil #'gemini-companion-server--fail process
                     (format "No answer within %d seconds"
-                            gemini-companion-server--start-seconds))
+                            gemini-companion-server-start-seconds))
      (run-at-time 1 nil #'gemini-companion-server--await process (1- left)))))
 
 (defun gemini-companion-server--instruct (process)
   "Send the server PROCESS its settings, and await its answer."
   (require 'json)
-  (gemini-companion-server--await process gemini-companion-server--start-seconds)
+  (gemini-companion-server--await process gemini-companion-server-start-seconds)
   (condition-case-unless-debug problem
       (let ((line (json-encode (gemini-companion-server--settings process))))
         ;; Sending fails if the process has exited, which its sentinel reports.
@@ -541,7 +541,7 @@ If PROCESS has run for a minute, all attempts to restart are available again."
     (run-hooks 'gemini-companion-server-crash-hook))
   (when (< 60 (- gemini-companion-server--died
                  (plist-get (process-get process 'info) :since)))
-    (setq gemini-companion-server--delays-left gemini-companion-server--delays))
+    (setq gemini-companion-server--delays-left gemini-companion-server-delays))
   ;; A process that was to replace the current one goes on.
   (unless gemini-companion-server--next
     (gemini-companion-server--recover report 'now)))

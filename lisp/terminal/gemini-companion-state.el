@@ -87,7 +87,7 @@ phrase, or nil, and ABOUT are the requests that its hooks have reported of it."
 (defvar gemini-companion-state--records nil
   "The records of the connected CLIs.")
 
-(defvar gemini-companion-state--updates-per-second 10
+(defvar gemini-companion-state-updates-per-second 10
   "Number of updates of states in a second that one terminal may cause.")
 
 ;;;; API
@@ -226,7 +226,7 @@ cons of the beginning of that second and the number of updates in it;
     (cond ((<= 1 (abs (- now began)))
            (process-put process 'gemini-companion-updates (cons now 1))
            (gemini-companion-state--update-all process))
-          ((< count gemini-companion-state--updates-per-second)
+          ((< count gemini-companion-state-updates-per-second)
            (process-put process 'gemini-companion-updates (cons began (1+ count)))
            (gemini-companion-state--update-all process))
           ((not (memq (process-get process 'gemini-companion-update-timer) timer-list))

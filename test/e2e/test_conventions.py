@@ -24,7 +24,7 @@ WROTE = """
 """
 SET_UP = """
 (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
-(setq gemini-companion-overview--busy-seconds 0)
+(setq gemini-companion-overview-busy-seconds 0)
 (require 'gemini-companion-session)
 (defvar e2e-session
   (gemini-companion-session-make :id "one" :pid (emacs-pid) :client "gemini"

@@ -479,7 +479,7 @@ def test_a_linked_pi_has_new_errors_and_asks_emacs(world: World) -> None:
 
     emacs.eval(
         '(setq gemini-companion-run-commands \'(("gemini" . "none") ("pi" . '
-        f"{lisp(world.tools.pi)})) gemini-companion-errors--timeout 4.5)"
+        f"{lisp(world.tools.pi)})) gemini-companion-errors-timeout 4.5)"
     )
     emacs.command("gemini-companion-tools", "a linked CLI")
     emacs.keys("e", "s", "Enter")

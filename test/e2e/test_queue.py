@@ -17,7 +17,7 @@ differs = pytest.mark.differs("windows, and keys in views that follow one anothe
 ACCEPTS = """(with-current-buffer (window-buffer)
   (eq 'gemini-companion-edit-accept (key-binding (kbd "C-c C-c"))))"""
 # On a busy machine, the next proposal may come later than in five seconds.
-PATIENT = "(setq gemini-companion-arrival--seconds 100)"
+PATIENT = "(setq gemini-companion-arrival-seconds 100)"
 SELECTED = "(buffer-name (window-buffer))"
 MINE = '(with-current-buffer "mine.txt" (buffer-string))'
 

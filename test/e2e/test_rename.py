@@ -19,11 +19,11 @@ SERVER = Path(sys.executable).parent / "pylsp"
 # With longer limits, for a busy machine.
 EGLOT = f"""
 ;; Keys are typed at once here.
-(setq gemini-companion-overview--busy-seconds 0
-      gemini-companion-overview-page--seconds 0)
-(setq gemini-companion-words--seconds 60
+(setq gemini-companion-overview-busy-seconds 0
+      gemini-companion-overview-page-seconds 0)
+(setq gemini-companion-words-seconds 60
       gemini-companion-rename--patience 180
-      gemini-companion-errors--timeout 60
+      gemini-companion-errors-timeout 60
       gemini-companion-rename--errors-seconds 60)
 (with-eval-after-load 'eglot
   (setq eglot-server-programs '((python-mode {lisp(SERVER)}))))

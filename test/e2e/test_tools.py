@@ -58,7 +58,7 @@ def link(world: World, emacs: Emacs) -> None:
     If they are linked already, only name their programs.  New errors are waited for as
     long as the hook lives, for a busy machine.
     """
-    emacs.eval("(defvar gemini-companion-errors--timeout 4.5)")
+    emacs.eval("(defvar gemini-companion-errors-timeout 4.5)")
     programs = [("gemini", world.tools.gemini)]
     if world.scratch.home.joinpath(".qwen").exists():
         programs.append(("qwen", world.tools.qwen))

@@ -123,7 +123,7 @@ If IS-PROGRAM is t, there is none, but a program for Flymake."
 
 (defun judge-warm (file)
   "Wait until the errors of FILE are known, as its server may start slowly."
-  (let ((gemini-companion-errors--timeout 60)
+  (let ((gemini-companion-errors-timeout 60)
         (answered nil))
     (gemini-companion-errors-after-edit (lambda (_) (setq answered t))
      file nil (with-temp-buffer

@@ -13,7 +13,7 @@
 
 (defvar gemini-companion-compose-mode-map)
 (defvar gemini-companion-eglot-sendable)
-(defvar gemini-companion-errors--timeout)
+(defvar gemini-companion-errors-timeout)
 (defvar gemini-companion-inquiry-mode-map)
 (defvar gemini-companion-notify-turn-seconds)
 (defvar gemini-companion-permission-mode-map)
@@ -509,7 +509,7 @@ For a file or directory, compare the last part of its name, as verbatim text."
                    ("edit-errors" "128 KB"
                     ,(= (* 128 1024) gemini-companion-eglot-sendable))
                    ("edit-errors" "three seconds"
-                    ,(< 2 gemini-companion-errors--timeout 3))))
+                    ,(< 2 gemini-companion-errors-timeout 3))))
     (ert-info ((format "%s: %s" section figure))
       (should value)
       (should (string-search

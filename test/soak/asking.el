@@ -15,7 +15,7 @@
 (require 'json)
 
 ;; Five crashes within minutes would turn the mode off.
-(setq gemini-companion-server--delays (make-list 100000 0)
+(setq gemini-companion-server-delays (make-list 100000 0)
       create-lockfiles nil)
 
 (defun asking-text (permission)

@@ -26,10 +26,10 @@
       gemini-companion-review-arrival 'notify)
 
 ;; Most accepted texts are not written, and for a minute each is kept in memory.
-(setq gemini-companion-written--minute 10)
+(setq gemini-companion-written-minute 10)
 
 ;; Five crashes within minutes would turn the mode off.
-(setq gemini-companion-server--delays (make-list 100000 0))
+(setq gemini-companion-server-delays (make-list 100000 0))
 
 ;;;; State
 

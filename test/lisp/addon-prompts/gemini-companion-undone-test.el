@@ -158,7 +158,7 @@ the next change."
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
     (funcall undo)
-    (let* ((gemini-companion-undone--reading-seconds 0.01)
+    (let* ((gemini-companion-undone-reading-seconds 0.01)
            (text (funcall ask)))
       (should text)
       (gemini-companion-test-eventually (equal text (funcall ask))))))
@@ -189,7 +189,7 @@ the next change."
     (with-current-buffer (find-file-noselect "a")
       (goto-char (point-max))
       (insert "secret, as it is not saved\n")
-      (let ((gemini-companion-undone--reading-seconds 0))
+      (let ((gemini-companion-undone-reading-seconds 0))
         (should (string-suffix-p "\na:1 (not saved)" (funcall ask))))
       (set-buffer-modified-p nil))
     (gemini-companion-test-eventually

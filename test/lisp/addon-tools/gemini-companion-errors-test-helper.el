@@ -50,7 +50,7 @@ test without Eglot."
        (ert-skip "No Eglot"))
      (gemini-companion-test-with-directory ,files
        ;; A test fails earlier.
-       (dlet ((gemini-companion-errors--timeout 3600)
+       (dlet ((gemini-companion-errors-timeout 3600)
               (gemini-companion-context-paused nil)
               (eglot-server-programs (list (cons '(text-mode python-mode) command)))
               (eglot-autoreconnect nil)

@@ -156,7 +156,7 @@ print(os.getcwd())
   (gemini-companion-test-in-project (gemini-companion-test-server "busy")
       '(("a.py" "word\nword\n") ("z.py" "word\n") ("b.py" "x = word\n")
         ("c.py" "words\n") (".env.py" "word\n") ("read.me" "word\n"))
-    (let ((gemini-companion-words--seconds 3600)
+    (let ((gemini-companion-words-seconds 3600)
           (ask (lambda (&optional after)
                  (gemini-companion-test-answer-of
                   'references "a.py" "word" nil after)))

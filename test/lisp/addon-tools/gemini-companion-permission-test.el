@@ -98,7 +98,7 @@
                      ((tool . ,text) (command))))
       (gemini-companion-permission-test-with
         (ert-info ((format "%s %S" name (mapcar #'car slots)))
-          (let ((most gemini-companion-permission--largest)
+          (let ((most gemini-companion-permission-largest)
                 (length (length text))
                 (input (apply #'gemini-companion-permission-test-input text slots))
                 permission text)

@@ -51,9 +51,9 @@
   (declare (indent 2) (debug t))
   `(gemini-companion-test-in-project (apply #'gemini-companion-test-server ,flags)
        ,files
-     (let ((gemini-companion-words--seconds 3600)
+     (let ((gemini-companion-words-seconds 3600)
            (gemini-companion-rename--pause 0)
-           (gemini-companion-errors--timeout 0.5)
+           (gemini-companion-errors-timeout 0.5)
            (gemini-companion-rename-test-answers nil)
            (parts '(edit proposal rename)))
        (mapc #'gemini-companion-part-start parts)
@@ -166,7 +166,7 @@ Return the question, or nil if none is asked."
   (declare (indent 1) (debug t))
   `(save-window-excursion
      (unwind-protect
-         (cl-letf ((gemini-companion-overview--busy-seconds 0)
+         (cl-letf ((gemini-companion-overview-busy-seconds 0)
                    ((symbol-function 'gemini-companion-overview-page-displayed-p)
                     #'always)
                    ((symbol-function 'gemini-companion-overview-draw-width)
@@ -614,7 +614,7 @@ Return the question, or nil if none is asked."
   (gemini-companion-rename-test-with '("versions")
       '(("a.py" "def one():\n") ("b.py" "one\nerror one\n\n\n\nuses one\n")
         ("c.py" "one\n\n\n\none\n"))
-    (let* ((gemini-companion-errors--timeout 3600)
+    (let* ((gemini-companion-errors-timeout 3600)
            (gemini-companion-rename--errors-seconds 3600)
            (rename (gemini-companion-rename-test-ask))
            (edit (nth 1 (gemini-companion-rename-edits rename))))

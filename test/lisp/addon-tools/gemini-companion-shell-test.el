@@ -307,7 +307,7 @@ text is lost: b" said))))
       (find-file name)
       (gemini-companion-text-write (expand-file-name name) "2\n"))
     ;; Many, or none of them a text.
-    (let ((gemini-companion-shell--most-texts 0))
+    (let ((gemini-companion-shell-most-texts 0))
       (gemini-companion-shell-test-wrote
        session (mapcar (lambda (name) (vector name nil nil #o100644 #o100644 "x" "y"))
                        '("a" "b"))))

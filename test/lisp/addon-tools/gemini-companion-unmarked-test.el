@@ -130,7 +130,7 @@
 ;; All of them were deleted for good with the yes to one question.
 (ert-deftest gemini-companion-unmarked-file-that-would-be-gone-stays-alone ()
   (gemini-companion-unmarked-test-with
-    (let* ((gemini-companion-trash--most-bytes 2)
+    (let* ((gemini-companion-trash-most-bytes 2)
            (files (gemini-companion-unmarked-files unmarked))
            (item (gemini-companion-undo--item-of-files unmarked files))
            (asked nil))
@@ -153,7 +153,7 @@
 ;; It was deleted for good without a question.
 (ert-deftest gemini-companion-unmarked-file-that-has-outgrown-the-trash-stays ()
   (gemini-companion-unmarked-test-with
-    (let ((gemini-companion-trash--most-bytes 2))
+    (let ((gemini-companion-trash-most-bytes 2))
       (pcase-let ((`(,_ ,problems) (gemini-companion-unmarked-test-change unmarked t)))
         (should (seq-some (apply-partially #'string-search "the trash does not get it")
                           problems))

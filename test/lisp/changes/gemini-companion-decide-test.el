@@ -76,7 +76,7 @@ Lines of a are the user's, and b is read-only.  GROUPS are all changes."
     (let ((before (gemini-companion-decide-test-texts)))
       (should (equal '("Deletes new, takes 1 line of yours in a, leaves out b: \
 undo 5 changes in 3 files?")
-                     (let ((gemini-companion-decide--columns 100))
+                     (let ((gemini-companion-decide-columns 100))
                        (gemini-companion-decide-test-asked nil
                          (gemini-companion-undo-decide 'undo groups :row t)))))
       (should (equal before (gemini-companion-decide-test-texts)))
@@ -120,7 +120,7 @@ answer that first; left out: a, new"
 (ert-deftest gemini-companion-decide-asks-twice-only-about-what-would-be-gone ()
   (dolist (lose '(t nil))
     (gemini-companion-decide-test-with-all
-      (let ((gemini-companion-trash--most-bytes 1)
+      (let ((gemini-companion-trash-most-bytes 1)
             (before (gemini-companion-decide-test-texts))
             (twice nil)
             (said nil))
@@ -141,13 +141,13 @@ answer that first; left out: a, new"
 ;; It was deleted for good, as the trash did not get it any more.
 (ert-deftest gemini-companion-decide-leaves-what-the-trash-no-longer-gets ()
   (gemini-companion-decide-test-with-all
-    (let ((gemini-companion-trash--most-bytes gemini-companion-trash--most-bytes)
+    (let ((gemini-companion-trash-most-bytes gemini-companion-trash-most-bytes)
           (said nil))
       (cl-letf (((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked")))
                 ((symbol-function 'gemini-companion-decide-run)
                  (let ((run (symbol-function 'gemini-companion-decide-run)))
                    (lambda (&rest arguments)
-                     (setq gemini-companion-trash--most-bytes 1)
+                     (setq gemini-companion-trash-most-bytes 1)
                      (apply run arguments)))))
         (gemini-companion-test-answering #'always
           (setq said (gemini-companion-undo-decide 'undo groups :row t))))
@@ -160,7 +160,7 @@ get it; delete it by hand"
 (ert-deftest gemini-companion-decide-asks-again-what-a-redo-would-delete-for-good ()
   (dolist (lose '(nil t))
     (gemini-companion-decide-test-with-all
-      (let ((gemini-companion-trash--most-bytes 1)
+      (let ((gemini-companion-trash-most-bytes 1)
             (answer t)
             (twice nil))
         (cl-letf (((symbol-function 'yes-or-no-p)
@@ -183,7 +183,7 @@ get it; delete it by hand"
 (ert-deftest gemini-companion-decide-does-nothing-after-a-quit-at-either-question ()
   (dolist (at '(1 2))
     (gemini-companion-decide-test-with-all
-      (let ((gemini-companion-trash--most-bytes 1)
+      (let ((gemini-companion-trash-most-bytes 1)
             (before (gemini-companion-decide-test-texts))
             (last (gemini-companion-decision-last)))
         (cl-letf (((symbol-function 'yes-or-no-p) (lambda (_) (signal 'quit nil))))

@@ -293,7 +293,7 @@
 (ert-deftest gemini-companion-decision-forgets-the-oldest-texts-and-says-so ()
   (gemini-companion-test-with-changes nil
     (unwind-protect
-        (let ((gemini-companion-decision--most-bytes 10000)
+        (let ((gemini-companion-decision-most-bytes 10000)
               (text (make-string 4000 ?x)))
           (gemini-companion-test-answering #'always
             (dolist (file '("a" "b" "c"))

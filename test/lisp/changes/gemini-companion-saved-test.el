@@ -481,7 +481,7 @@ Before the next restart, call REPAIR, if given, with the name."
 
 (ert-deftest gemini-companion-saved-changes-have-a-limit ()
   (gemini-companion-saved-test-with '(("a" "1\n") ("b" "1\n"))
-    (let ((gemini-companion-saved--most-bytes 9000))
+    (let ((gemini-companion-saved-most-bytes 9000))
       (gemini-companion-test-writes "b" (concat (make-string 1000 ?b) "\n") session)
       (gemini-companion-test-writes "a" (concat (make-string 1000 ?a) "\n") session)
       (gemini-companion-saved-test-save)

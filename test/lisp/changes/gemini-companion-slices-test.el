@@ -24,7 +24,7 @@
     (should-not (gemini-companion-slices-do "Undoing" '(a b) #'ignore))))
 
 (ert-deftest gemini-companion-slices-display-the-progress ()
-  (let ((gemini-companion-slices--seconds -1)
+  (let ((gemini-companion-slices-seconds -1)
         (inhibit-message t))
     (should (equal "Undoing: 1 of 3 files; C-g stops\nUndoing: 2 of 3 files; C-g stops\n"
                    (ert-with-message-capture messages
@@ -61,7 +61,7 @@
 
 (ert-deftest gemini-companion-slices-end-with-the-mode ()
   (should (memq 'slices (gemini-companion-parts)))
-  (let ((gemini-companion-slices--seconds-later 0)
+  (let ((gemini-companion-slices-seconds-later 0)
         (items nil))
     (gemini-companion-slices-later '(a b) (lambda (item) (push item items)) #'ignore)
     (gemini-companion-part-stop 'slices)

@@ -50,7 +50,7 @@
 
 (ert-deftest gemini-companion-trash-does-not-get-excluded-and-large-files ()
   (gemini-companion-trash-test-with '((".env" "SECRET\n") ("large" "123456789"))
-    (let ((gemini-companion-trash--most-bytes 8)
+    (let ((gemini-companion-trash-most-bytes 8)
           (files (mapcar #'expand-file-name '(".env" "large"))))
       (should (equal `((,(car files) . "is excluded") (,(cadr files) . "is larger than 8"))
                      (seq-mapcat (lambda (file)

@@ -37,7 +37,7 @@
 (ert-deftest gemini-companion-overview-page-knows-what-was-displayed ()
   (gemini-companion-test-with-changes '(("a" "1\n"))
     (let ((gemini-companion-review-arrival 'notify)
-          (gemini-companion-overview-page--seconds 1000))
+          (gemini-companion-overview-page-seconds 1000))
       (unwind-protect
           (progn
             (gemini-companion-test-open "a" "2\n" 1 session)
@@ -50,7 +50,7 @@
               (display)
               ;; A key may have been meant for something else.
               (should-not (displayed))
-              (setq gemini-companion-overview-page--seconds 0)
+              (setq gemini-companion-overview-page-seconds 0)
               (should (displayed))
               ;; The same version stays displayed.
               (gemini-companion-page-refresh)

@@ -17,7 +17,7 @@ accepted as soon as it is drawn."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-changes ,files
      (cl-letf ((gemini-companion-review-arrival 'notify)
-               (gemini-companion-overview--busy-seconds 0)
+               (gemini-companion-overview-busy-seconds 0)
                ;; A batch job displays nothing.
                ((symbol-function 'gemini-companion-overview-page-displayed-p) #'always))
        (unwind-protect

@@ -144,7 +144,7 @@ Customize `gemini-companion-server-command' to"
     (should (string-search
              "no epc" (gemini-companion-test-failure
                        "sh" "-c" "exec <&-; echo no epc; sleep 0.5; exit 3"))))
-  (let ((gemini-companion-server--start-seconds 3))
+  (let ((gemini-companion-server-start-seconds 3))
     (should (string-search
              "No answer within 3 seconds"
              (gemini-companion-test-failure "sh" "-c" "exec cat >/dev/null")))

@@ -24,7 +24,7 @@ reported states, the last first."
                         :pid (and client (process-id process))))
               (states nil)
               ;; A test is quicker than a CLI.
-              (gemini-companion-state--updates-per-second 1000)
+              (gemini-companion-state-updates-per-second 1000)
               (gemini-companion-state-functions
                (list (lambda (_session state) (push state states)))))
          (ignore states)
@@ -110,7 +110,7 @@ reported states, the last first."
                  '(("pi" "\e]7501;state=working\e\\" "\e]7501;state=done\e\\")
                    ("gemini" "\e]0;✦  Working… (p)\a" "\e]0;◇  Ready (p)\a")))
     (gemini-companion-state-test-with client
-      (let ((gemini-companion-state--updates-per-second 10)
+      (let ((gemini-companion-state-updates-per-second 10)
             (updates 0)
             (began (float-time)))
         (cl-letf* ((update (symbol-function 'gemini-companion-state--update))
