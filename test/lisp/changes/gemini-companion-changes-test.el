@@ -334,7 +334,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (let ((last-command 'ignore))
         (undo-boundary)
         (undo)
-        (gemini-companion-step--write-turned))
+        (run-hooks 'post-command-hook))
       (should (equal written (gemini-companion-text-bytes "a"))))))
 
 ;; Gemini CLI reports a replacement with plain line ends, and keeps those of the file.
@@ -462,7 +462,7 @@ TEXT is what it has proposed.  Visit the file a before."
               (let ((last-command 'ignore))
                 (undo-boundary)
                 (undo)
-                (gemini-companion-step--write-turned))
+                (run-hooks 'post-command-hook))
               (funcall check file)
               (should (equal (and (equal file written) 1)
                              (gemini-companion-test-left))))
@@ -479,7 +479,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (let ((last-command 'ignore))
         (undo-boundary)
         (undo)
-        (gemini-companion-step--write-turned))
+        (run-hooks 'post-command-hook))
       (should (equal written (gemini-companion-test-file-text "a")))
       (delete-region (- (point-max) 5) (point-max))
       (save-buffer)
@@ -493,7 +493,7 @@ TEXT is what it has proposed.  Visit the file a before."
         (should (string-search
                  "a is not saved; it has changed since"
                  (ert-with-message-capture messages
-                   (gemini-companion-step--write-turned)
+                   (run-hooks 'post-command-hook)
                    messages))))
       (should (equal "other\n" (gemini-companion-test-file-text "a")))
       (should (buffer-modified-p)))))
@@ -819,10 +819,9 @@ Return the number of changes that are left."
     (dotimes (i 9)
       (gemini-companion-test-writes "c" (format "%d\n" i) session))
     (should (equal '("left" "b" "c")
-                   (mapcar (lambda (record)
-                             (file-name-nondirectory
-                              (gemini-companion-changes-file-name record)))
-                           gemini-companion-changes--files)))))
+                   (seq-filter (lambda (name)
+                                 (gemini-companion-changes-of-file (file-truename name)))
+                               '("left" "a" "b" "c"))))))
 
 ;; A file that a CLI wrote all day kept each edit in memory, with its texts.
 (ert-deftest gemini-companion-changes-of-a-file-do-not-grow-by-reviewed-edits ()
@@ -830,7 +829,7 @@ Return the number of changes that are left."
   (gemini-companion-changes-test-with-few-edits `(("a" ,gemini-companion-test-lines))
     (let* ((text (concat "left\n" gemini-companion-test-lines))
            (left (gemini-companion-test-writes "a" text session))
-           (record (car gemini-companion-changes--files)))
+           (record (gemini-companion-changes-of-file (file-truename "a"))))
       (dotimes (i 25)
         (setq text (format "%s%d\n" text i))
         (gemini-companion-changes-test-accepted "a" text session))
@@ -943,333 +942,6 @@ text is saved before the undo if FIRST is `save', and after it if that is
                    (string-replace "\n" "\r\n" text)
                  text))))
 
-;;;; Random turns
-
-(cl-defstruct (gemini-companion-changes-test-world (:copier nil))
-  "What is to be in the current file, all of whose lines differ.
-Lines of before begin with b, those of a CLI with c, and those of others with
-u.  LEFT are the lines that are there without the changes that nobody has
-reviewed, in any order.  CODING is that of the file, which no undo changes,
-NUMBER that of the last line, SESSIONS are the CLIs, and FIRST is the text before
-all."
-  left coding (number 0) sessions first)
-
-(defun gemini-companion-changes-test-away (text)
-  "Let the current file have TEXT and then its own text again.
-Expect as many changes as before."
-  (unless (buffer-modified-p)
-    (let ((own (gemini-companion-changes-test-text))
-          (left (gemini-companion-test-left)))
-      (gemini-companion-changes-test-on-disk text)
-      (prog1 (when-let* ((record (gemini-companion-changes-here)))
-               (gemini-companion-changes-file-known record))
-        (gemini-companion-changes-test-on-disk own)
-        (should (equal left (gemini-companion-test-left)))))))
-
-(defmacro gemini-companion-changes-test-narrowed (&rest body)
-  "Run BODY in the current buffer, which may be narrowed by chance."
-  (declare (indent 0) (debug t))
-  `(save-restriction
-     (when (= 0 (random 2))
-       (narrow-to-region (1+ (random (point-max))) (1+ (random (point-max)))))
-     ,@body))
-
-(defun gemini-companion-changes-test-disk ()
-  "Return the coding system of the current file, with line ends and mark."
-  (let ((format (gemini-companion-format-of-bytes
-                 (gemini-companion-text-bytes buffer-file-name) 'utf-8-unix)))
-    (intern (format "utf-8%s-%s"
-                    (if (gemini-companion-format-mark format) "-with-signature" "")
-                    (if (eq 'crlf (gemini-companion-format-ends format)) "dos"
-                      "unix")))))
-
-(defun gemini-companion-changes-test-text ()
-  "Return the text of the current file, with plain line ends and no mark."
-  (string-replace "\r\n" "\n"
-                  (string-remove-prefix
-                   "\uFEFF" (decode-coding-string
-                             (gemini-companion-text-bytes buffer-file-name) 'utf-8-unix))))
-
-(defun gemini-companion-changes-test-on-disk (text)
-  "Write TEXT to the current file as another program, and revert its buffer."
-  (gemini-companion-test-write
-   buffer-file-name
-   (encode-coding-string text (gemini-companion-changes-test-disk)))
-  (revert-buffer t t))
-
-(defun gemini-companion-changes-test-new (world whose)
-  "Return a new line of WHOSE, a letter, in WORLD."
-  (format "%s%d é\n" whose
-          (cl-incf (gemini-companion-changes-test-world-number world))))
-
-(defun gemini-companion-changes-test-line (line)
-  "Return the first word of LINE, which no other line has."
-  (car (split-string line)))
-
-(defun gemini-companion-changes-test-lines (text)
-  "Return the first words of the lines of TEXT."
-  (mapcar #'gemini-companion-changes-test-line (split-string text "[\r\n]+" t)))
-
-(defun gemini-companion-changes-test-cli (world)
-  "Let the CLI of WORLD write its file, with lines inserted, changed and deleted."
-  (let ((lines (split-string (gemini-companion-changes-test-text) "^" t))
-        (mine (gemini-companion-changes-test-lines (buffer-string)))
-        (file (file-name-nondirectory buffer-file-name))
-        ;; One in twelve converts the file.
-        (coding (if (= 0 (random 12))
-                    (seq-random-elt '(utf-8-unix utf-8-dos
-                                                 utf-8-with-signature-dos))
-                  (gemini-companion-changes-test-disk))))
-    (dotimes (_ (1+ (random 3)))
-      (let ((i (random (length lines))))
-        (setq lines (append (seq-take lines i)
-                            (unless (= 0 (random 4))
-                              (list (gemini-companion-changes-test-new world "c")))
-                            ;; What the user has deleted, too, is nobody's alone.
-                            (nthcdr (if (member (gemini-companion-changes-test-line
-                                                 (nth i lines))
-                                                mine)
-                                        (+ i (random 2))
-                                      i)
-                                    lines)))))
-    (setf (gemini-companion-changes-test-world-coding world) coding)
-    (setq gemini-companion-test-send
-          (lambda (edit)
-            (gemini-companion-test-write
-             file (encode-coding-string
-                   (string-remove-prefix "\uFEFF" (gemini-companion-edit-after edit))
-                   coding))))
-    (gemini-companion-test-writes
-     file (apply #'concat lines)
-     (seq-random-elt (gemini-companion-changes-test-world-sessions world)))))
-
-(defun gemini-companion-changes-test-back-p (line)
-  "Return non-nil if a CLI has removed LINE, which was brought back since.
-If the user deletes it again, no text tells that from a change in which the
-line of the CLI was deleted: undoing that asks, and brings both back."
-  (when-let* ((record (gemini-companion-changes-here)))
-    (not (seq-some (lambda (written)
-                     (string-prefix-p (concat line " ") written))
-                   (gemini-companion-record-text
-                    (gemini-companion-changes-file-lines record))))))
-
-(defun gemini-companion-changes-test-type (world)
-  "Insert, change or delete a line of the current buffer, as a user of WORLD."
-  (goto-char (point-min))
-  (forward-line (random (count-lines (point-min) (point-max))))
-  (let ((line (gemini-companion-changes-test-line
-               (buffer-substring (point) (line-end-position)))))
-    (unless (or (= 0 (random 2))
-                (gemini-companion-changes-test-back-p line))
-      (cl-callf2 delete line (gemini-companion-changes-test-world-left world))
-      (delete-region (point) (line-beginning-position 2)))
-    (unless (= 0 (random 3))
-      (let ((new (gemini-companion-changes-test-new world "u")))
-        (push (gemini-companion-changes-test-line new)
-              (gemini-companion-changes-test-world-left world))
-        (insert new)))))
-
-(defun gemini-companion-changes-test-keep (world)
-  "Keep a change of the current buffer, and record that in WORLD."
-  (when-let* ((record (gemini-companion-changes-here))
-              (changes (gemini-companion-changes-update record)))
-    (let* ((change (seq-random-elt changes))
-           (now (gemini-companion-lines-split
-                 (gemini-companion-text-of-buffer)))
-           (without (gemini-companion-lines-without (list change) now))
-           (words (lambda (lines)
-                    (mapcar #'gemini-companion-changes-test-line (append lines nil)))))
-      (gemini-companion-test-keep record (list change))
-      (setf (gemini-companion-changes-test-world-left world)
-            (seq-union
-             (seq-difference (gemini-companion-changes-test-world-left world)
-                             (seq-difference (funcall words without)
-                                             (funcall words now)))
-             (seq-difference (funcall words now) (funcall words without)))))))
-
-(defun gemini-companion-changes-test-format ()
-  "Format some lines of the current buffer, as a hook of a save does.
-The first words of lines stay."
-  (gemini-companion-test-format 4 " ;"))
-
-(defun gemini-companion-changes-test-visit (file)
-  "Visit FILE, and format it when it is saved."
-  (find-file file)
-  (buffer-enable-undo)
-  (add-hook 'before-save-hook #'gemini-companion-changes-test-format nil t))
-
-(defun gemini-companion-changes-test-rename ()
-  "Rename the current file in Emacs, to a name that it may have had before.
-No change is lost by that."
-  (gemini-companion-changes-update-buffer)
-  (let ((left (gemini-companion-test-left))
-        (new (expand-file-name (seq-random-elt (remove (file-name-nondirectory
-                                                        buffer-file-name)
-                                                       '("a" "b" "c"))))))
-    (rename-file buffer-file-name new)
-    (set-visited-file-name new t t)
-    (should (equal left (gemini-companion-test-left)))))
-
-(defvar gemini-companion-changes-test-merged 0
-  "How often undoing all was compared with a merge that had no conflict.")
-
-(defun gemini-companion-changes-test-merges-p ()
-  "Assert that undoing all changes of the current buffer is the merge by git.
-That is of the text now and the text without changes, both made of the last
-write.  Where git has a conflict, nothing is compared."
-  (when-let* ((record (gemini-companion-changes-here))
-              (changes (gemini-companion-changes-update record))
-              ((executable-find "git")))
-    (let* ((recorded (gemini-companion-changes-file-lines record))
-           (lines (gemini-companion-lines-split
-                   (gemini-companion-text-of-buffer)))
-           (join #'gemini-companion-lines-join)
-           (coding-system-for-read 'utf-8-unix))
-      (pcase-dolist (`(,name ,text)
-                     `(("now" ,lines)
-                       ("base" ,(gemini-companion-record-text recorded))
-                       ("without" ,(gemini-companion-record-text recorded 'reviewed))))
-        (gemini-companion-test-write (concat "git/" name) (funcall join text)))
-      (with-temp-buffer
-        (when (eql 0 (call-process "git" nil t nil "merge-file" "-p" "-q"
-                                   "git/now" "git/base" "git/without"))
-          (cl-incf gemini-companion-changes-test-merged)
-          (should (equal (buffer-string)
-                         (funcall join (gemini-companion-lines-without
-                                        changes lines)))))))))
-
-(defun gemini-companion-changes-test-undo (record changes)
-  "Undo CHANGES of RECORD in the current buffer as they are shown there.
-Lines of others that go are in the kill ring."
-  (let* ((lines (lambda () (gemini-companion-lines-split
-                            (gemini-companion-text-of-buffer))))
-         (now (funcall lines))
-         (shown (gemini-companion-lines-without changes now))
-         (last (car kill-ring)))
-    (gemini-companion-changes-test-narrowed
-     (gemini-companion-test-answering #'always
-       (gemini-companion-undo-decide 'undo (list (cons record changes)))))
-    (should (equal shown (funcall lines)))
-    (should-not (seq-remove (lambda (line)
-                              (or (not (string-prefix-p "u" line))
-                                  (member line (append shown nil))
-                                  (and (not (eq last (car kill-ring)))
-                                       (member line (split-string (car kill-ring) "^" t)))))
-                            now))))
-
-(defun gemini-companion-changes-test-step (world)
-  "Do something by chance in the current buffer, of the file of WORLD."
-  (gemini-companion-changes-test-merges-p)
-  (pcase (random 12)
-    ;; A pull, or a formatter: lines of others in a file that is saved.
-    (8 (unless (buffer-modified-p)
-         (let ((lines (split-string (gemini-companion-changes-test-text) "^" t))
-               (new (gemini-companion-changes-test-new world "u")))
-           (push (gemini-companion-changes-test-line new)
-                 (gemini-companion-changes-test-world-left world))
-           (setq lines (let ((i (random (length lines))))
-                         (append (seq-take lines i) (list new) (nthcdr i lines))))
-           (gemini-companion-changes-test-on-disk (apply #'concat lines)))))
-    ;; Another branch, and back; or a stash of all, and its pop.
-    (9 (should-not (gemini-companion-changes-test-away
-                    (mapconcat (apply-partially #'format "o%d é\n")
-                               (number-sequence 1 30) ""))))
-    (10 (gemini-companion-changes-test-away
-         (gemini-companion-changes-test-world-first world)))
-    (11 (gemini-companion-changes-test-rename))
-    ((or 0 1)
-     (gemini-companion-changes-test-cli world)
-     (when (buffer-modified-p)
-       (gemini-companion-merge)
-       (when (bound-and-true-p smerge-mode)
-         (throw 'conflict 'conflict))))
-    ((or 2 3) (gemini-companion-changes-test-type world))
-    (4 (save-buffer))
-    (5 (gemini-companion-changes-test-keep world))
-    (6 (when-let* ((record (gemini-companion-changes-here))
-                   (changes (gemini-companion-changes-update record)))
-         (gemini-companion-changes-test-undo record (list (seq-random-elt changes)))
-         ;; And back, and maybe again, there, in another buffer, or without one.
-         ;; The hook of the save may have formatted these lines, which is asked about.
-         (gemini-companion-test-answering #'always
-           (pcase (random 5)
-             (0 (let ((last-command 'ignore))
-                  (undo-boundary)
-                  (undo)
-                  (gemini-companion-step--write-turned)))
-             (1 (gemini-companion-changes-test-narrowed
-                 (gemini-companion-decision-undo)
-                 (when (= 0 (random 2))
-                   (gemini-companion-decision-redo))))
-             (3 (with-temp-buffer
-                  (gemini-companion-decision-undo)
-                  (when (= 0 (random 2))
-                    (gemini-companion-decision-redo)
-                    (when (= 0 (random 2))
-                      (gemini-companion-decision-undo)))))
-             ((and 2 (guard (not (buffer-modified-p))))
-              (let ((file buffer-file-name)
-                    (default-directory default-directory))
-                (kill-buffer)
-                (gemini-companion-decision-undo)
-                (gemini-companion-changes-test-visit file)))))))
-    (_ (save-buffer)
-       (let ((file buffer-file-name))
-         (kill-buffer)
-         (gemini-companion-changes-test-visit file)))))
-
-(defun gemini-companion-changes-test-turns (session)
-  "Do several things by chance in a file that the CLI of SESSION edits.
-Return `right', or `conflict' if a merge had one."
-  (let* ((coding (if (< (random 10) 8)
-                     'utf-8-unix
-                   (seq-random-elt '(utf-8-dos utf-8-with-signature-dos))))
-         (text (mapconcat (apply-partially #'format "b%d é\n")
-                          (number-sequence 1 25) ""))
-         (world (make-gemini-companion-changes-test-world
-                 :left (gemini-companion-changes-test-lines text)
-                 :coding coding :number 100 :first text
-                 :sessions (list session (gemini-companion-test-session "two" 2))))
-         (kill-ring-max 1000)
-         (kill-ring nil))
-    (gemini-companion-test-write "a" (encode-coding-string text coding))
-    (gemini-companion-changes-test-visit "a")
-    (catch 'conflict
-      (dotimes (_ 12)
-        (gemini-companion-changes-test-step world))
-      (when-let* ((record (gemini-companion-changes-here)))
-        (gemini-companion-changes-test-undo
-         record (gemini-companion-changes-update record))
-        (should-not (gemini-companion-changes-file-known record)))
-      (let ((left (gemini-companion-changes-test-world-left world))
-            (lines (gemini-companion-changes-test-lines (buffer-string))))
-        (should-not (seq-difference lines left))
-        (should (equal (sort (copy-sequence lines) #'string<)
-                       (sort (delete-dups (copy-sequence lines)) #'string<)))
-        ;; The user's lines in the place of a CLI's were undone with these.
-        (should-not (seq-difference
-                     (seq-difference left lines)
-                     (seq-mapcat #'gemini-companion-changes-test-lines kill-ring))))
-      (save-buffer)
-      (should (equal (encode-coding-string
-                      (buffer-string)
-                      (gemini-companion-changes-test-world-coding world))
-                     (gemini-companion-text-bytes buffer-file-name)))
-      'right)))
-
-(ert-deftest gemini-companion-changes-of-random-turns-leave-what-is-the-users ()
-  :tags '(pure)
-  (let ((results nil))
-    (gemini-companion-text-test-at-random
-        (string-to-number (or (getenv "GC_TURNS") "10"))
-      (gemini-companion-test-with-changes nil
-        (push (gemini-companion-changes-test-turns session) results)))
-    (should (memq 'right results))
-    (when (executable-find "git")
-      (should (< 0 gemini-companion-changes-test-merged)))
-    (message "%S" (list (seq-count (apply-partially #'eq 'right) results)
-                        (length results) gemini-companion-changes-test-merged))))
-
 ;;;; Files that others write
 
 (defun gemini-companion-changes-test-written (file text seconds)
@@ -1289,20 +961,21 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
 
 (ert-deftest gemini-companion-changes-follow-other-programs-at-the-end-of-a-turn ()
   (gemini-companion-changes-test-compared
-      (gemini-companion-changes--compare-at-end session 'ready)
+      (run-hook-with-args 'gemini-companion-state-functions session 'ready)
     (should (equal gemini-companion-test-lines (buffer-string)))
     (should-not (gemini-companion-test-left))
     ;; Again, as if that was rewound.
     (gemini-companion-changes-test-written
      "a" (string-replace "2" "zwei" gemini-companion-test-lines) 20)
-    (gemini-companion-changes--compare-at-end session 'ready)
+    (run-hook-with-args 'gemini-companion-state-functions session 'ready)
     (should (eql 1 (gemini-companion-test-left)))))
 
 (ert-deftest gemini-companion-changes-follow-other-programs-when-a-window-is-selected ()
   (gemini-companion-changes-test-compared
       (progn
         (switch-to-buffer (current-buffer))
-        (gemini-companion-changes--compare-turned (current-buffer)))
+        (run-hook-with-args 'gemini-companion-watch-turned-functions
+                            (current-buffer)))
     (should (equal gemini-companion-test-lines (buffer-string)))
     (should-not (gemini-companion-test-left))))
 
@@ -1310,7 +983,7 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
   (gemini-companion-changes-test-compared
       (progn
         (kill-buffer)
-        (gemini-companion-changes--compare-all))
+        (run-hook-with-args 'gemini-companion-watch-turned-functions nil))
     (should-not (gemini-companion-test-left))))
 
 (ert-deftest gemini-companion-changes-report-once-that-unsaved-text-is-stale ()
@@ -1323,7 +996,7 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
         (gemini-companion-changes-test-written "a" "1\n" 20))
     (let ((message (lambda ()
                      (ert-with-message-capture all
-                       (gemini-companion-changes--compare-all)
+                       (run-hook-with-args 'gemini-companion-watch-turned-functions nil)
                        all))))
       (should (string-search "unsaved changes here" (funcall message)))
       (should (string-suffix-p "mine\n" (buffer-string)))
