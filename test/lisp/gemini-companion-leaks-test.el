@@ -108,7 +108,7 @@ NAME is a symbol without the prefix of the package, or of Emacs."
                 (add 'answers (gemini-companion-leaks-test-answers
                                (expand-file-name name directory))))
               (gemini-companion-test-in-the-end
-                (not (or gemini-companion-saved--timer gemini-companion-saved--due)))
+                (null (seq-difference (gemini-companion-test-timers "saved") timer-idle-list)))
               (add 'disk
                    (mapcar #'gemini-companion-test-file-text
                            (directory-files-recursively
@@ -118,8 +118,7 @@ NAME is a symbol without the prefix of the package, or of Emacs."
                 (gemini-companion-test-answering #'always
                   (gemini-companion-decision-with "undo"
                     (gemini-companion-test-undo-edit edit))))
-              (add 'undone (gemini-companion-undone--text
-                            (gemini-companion-undone-of-session session) session))
+              (add 'undone (gemini-companion-undone-addition session nil))
               (let (shared)
                 (gemini-companion-shell-shared
                  (vconcat (mapcar (lambda (name) (expand-file-name name directory))

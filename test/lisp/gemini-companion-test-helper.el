@@ -241,9 +241,10 @@ If PART, a regexp, is non-nil, only those that name one of that part."
                                      (format "%S" (timer--function timer)))))
               (append timer-list timer-idle-list)))
 
-(defun gemini-companion-test-run-timers ()
-  "Run each timer of the package now, as if its time had come."
-  (mapc #'timer-event-handler (gemini-companion-test-timers)))
+(defun gemini-companion-test-run-timers (&optional part)
+  "Run each timer of the package now, as if its time had come.
+PART is as for `gemini-companion-test-timers'."
+  (mapc #'timer-event-handler (gemini-companion-test-timers part)))
 
 (defmacro gemini-companion-test-in-the-end (&rest body)
   "Assert that BODY is non-nil within two minutes, as if all timers were due.

@@ -9,7 +9,7 @@
 (require 'gemini-companion-comment-opening)
 (require 'gemini-companion-saved)
 
-(declare-function gemini-companion-undone--text "gemini-companion-undone")
+(declare-function gemini-companion-undone-addition "gemini-companion-undone")
 (declare-function gemini-companion-undone-of-session "gemini-companion-undone")
 
 (defmacro gemini-companion-saved-test-with (files &rest body)
@@ -23,16 +23,22 @@ The files of changes are below the directory ours."
            (progn
              (gemini-companion-part-start 'saved)
              ,@body)
-         (cl-letf (((symbol-function 'gemini-companion-saved--save-now) #'ignore))
-           (gemini-companion-part-stop 'saved))
+         (gemini-companion-saved-test-stop)
          (setq gemini-companion-comment--all nil
                gemini-companion-comment-opening--all nil)))))
+
+(defun gemini-companion-saved-test-stop ()
+  "Stop saving, as if Emacs was killed: what is due is written elsewhere."
+  (let ((lock (expand-file-name "changes/lock" gemini-companion-install-directory))
+        (gemini-companion-install-directory (expand-file-name "elsewhere/")))
+    (gemini-companion-part-stop 'saved)
+    (ignore-error file-missing
+      (delete-file lock))))
 
 (defun gemini-companion-saved-test-end (&optional killed)
   "End this Emacs, as far as changes are concerned; at once if KILLED."
   (when killed
-    (cl-letf (((symbol-function 'gemini-companion-saved--save-now) #'ignore))
-      (gemini-companion-part-stop 'saved)))
+    (gemini-companion-saved-test-stop))
   (mapc #'gemini-companion-part-stop '(saved walk marks changes))
   (let ((directory default-directory)
         (current (current-buffer)))
@@ -61,17 +67,22 @@ The files of changes are below the directory ours."
 (defun gemini-companion-saved-test-save ()
   "Save as the timer does."
   (gemini-companion-test-in-the-end
-    (not (or gemini-companion-saved--timer gemini-companion-saved--due))))
+    (null (seq-difference (gemini-companion-test-timers "saved") timer-idle-list))))
 
 (defun gemini-companion-saved-test-be-idle ()
   "Let Emacs be idle until what was saved is restored, in any number of slices."
   (ert-run-idle-timers)
-  (while gemini-companion-saved--idle-timer
+  (while (seq-intersection (gemini-companion-test-timers "saved") timer-idle-list)
     (ert-run-idle-timers)))
 
 (defun gemini-companion-saved-test-files ()
   "Return the names of the files of changes."
   (ignore-errors (directory-files "ours/changes" t "\\`[^.].*\\.eld\\'")))
+
+(defun gemini-companion-saved-test-file (name)
+  "Return the name of the file with what is saved of the file NAME, or nil."
+  (seq-find (apply-partially #'string-suffix-p (format "-%s.eld" name))
+            (gemini-companion-saved-test-files)))
 
 (defun gemini-companion-saved-test-text ()
   "Return the text of all files of changes."
@@ -159,7 +170,7 @@ The files of changes are below the directory ours."
                                     (find-file "a"))
                                   messages)))
     (should (equal '(9) (gemini-companion-test-marked "a")))
-    (gemini-companion-saved--soon)
+    (run-hooks 'gemini-companion-turn-addition-hook)
     (gemini-companion-saved-test-save)
     (gemini-companion-saved-test-restart)
     (find-file "a")
@@ -309,7 +320,7 @@ The files of changes are below the directory ours."
                    ;; The disk is full.
                    (write-region "(gemini-comp" nil file nil 'silent)
                    (signal 'file-error '("No space left on device")))))
-        (gemini-companion-saved--begin)))
+        (gemini-companion-test-run-timers "saved")))
     (should (string-search "Text of a" (gemini-companion-saved-test-text)))
     ;; It is tried again, though nothing more has changed.
     (gemini-companion-saved-test-save)
@@ -324,7 +335,7 @@ Before the next restart, call REPAIR, if given, with the name."
     (dolist (name '("a" "b"))
       (gemini-companion-test-writes name "one\n" session))
     (gemini-companion-saved-test-end)
-    (let* ((file (gemini-companion-saved--file (file-truename "a")))
+    (let* ((file (gemini-companion-saved-test-file "a"))
            (damaged (progn (funcall damage file)
                            (gemini-companion-saved-test-contents file)))
            (messages (ert-with-message-capture messages
@@ -367,8 +378,8 @@ Before the next restart, call REPAIR, if given, with the name."
 
 (defun gemini-companion-saved-test-replace-data (file data)
   "Let FILE have DATA, a text, with the right hash."
-  (pcase-let ((`(,name ,root . ,_)
-               (gemini-companion-saved--header (gemini-companion-text-bytes file))))
+  (pcase-let ((`(,_ ,_ ,name ,root . ,_)
+               (car (read-from-string (gemini-companion-text-bytes file)))))
     (gemini-companion-text-write
      file (format "(gemini-companion-saved 2 %S %S %S)\n%s" name root (sha1 data) data))))
 
@@ -543,10 +554,8 @@ Before the next restart, call REPAIR, if given, with the name."
           (gemini-companion-saved-test-begin)
           (find-file "a")
           (gemini-companion-saved-test-be-idle)
-          (let ((undone (gemini-companion-undone-of-session session)))
-            (should (= 1 (length undone)))
-            (should (string-search "a:1\n  1" (gemini-companion-undone--text
-                                               undone session)))))
+          (should (= 1 (length (gemini-companion-undone-of-session session))))
+          (should (string-search "a:1\n  1" (gemini-companion-undone-addition session nil))))
       (remove-hook 'gemini-companion-changes-undo-functions
                    #'gemini-companion-undone-record)
       (gemini-companion-part-stop 'undone))))
@@ -586,7 +595,7 @@ Before the next restart, call REPAIR, if given, with the name."
     (should-not (gemini-companion-saved-test-files))
     ;; It is still left here, and saved if it changes.
     (should (eql 1 (gemini-companion-test-left)))
-    (gemini-companion-saved--soon)
+    (run-hooks 'gemini-companion-turn-addition-hook)
     (gemini-companion-saved-test-save)
     (should-not (gemini-companion-saved-test-files))
     (gemini-companion-test-writes "a" "ONE\n" session)
@@ -603,8 +612,7 @@ Before the next restart, call REPAIR, if given, with the name."
     (dolist (name '("a" "b" "c"))
       (gemini-companion-test-writes name (format "Text of %s\n" name) session))
     (gemini-companion-saved-test-end)
-    (let ((file (lambda (name)
-                  (gemini-companion-saved--file (file-truename name)))))
+    (let ((file #'gemini-companion-saved-test-file))
       ;; One was put aside, and Emacs was killed while it wrote another one.
       (gemini-companion-saved-test-rewrite (funcall file "a")
                                            (lambda (bytes) (concat bytes " ")))
@@ -638,22 +646,20 @@ Before the next restart, call REPAIR, if given, with the name."
           (progn
             (gemini-companion-saved-test-set-lock
              (system-name) (process-id process)
-             (gemini-companion-saved--began (process-id process)))
+             (floor (float-time (alist-get 'start (process-attributes
+                                                   (process-id process))))))
             (gemini-companion-test-writes "a" "one\n" session)
             (let ((messages (ert-with-message-capture messages
                               (let ((inhibit-message nil))
-                                (gemini-companion-saved--begin)
-                                (gemini-companion-saved--begin))
+                                (gemini-companion-test-run-timers "saved")
+                                (gemini-companion-test-run-timers "saved"))
                               messages)))
               (should (string-match-p
                        (format "\\`Changes left are saved by Emacs process %d; [^\n]*\n\\'"
                                (process-id process))
                        messages)))
-            (should-not (gemini-companion-saved-test-files))
-            (should gemini-companion-saved--timer))
+            (should-not (gemini-companion-saved-test-files)))
         (delete-process process))
-      (gemini-companion-test-eventually
-        (not (gemini-companion-saved--other)))
       (gemini-companion-saved-test-save)
       (should (gemini-companion-saved-test-files)))))
 
@@ -673,9 +679,12 @@ Before the next restart, call REPAIR, if given, with the name."
         (gemini-companion-saved-test-set-lock host pid began)
         (set-file-times "ours/changes/lock" (time-subtract nil seconds))
         (gemini-companion-saved-test-begin)
-        (should-not (gemini-companion-saved--other))
         (find-file "a")
         (should (eql 1 (gemini-companion-test-left)))
+        (let ((text (format "%s %s %s\n" host pid began)))
+          (gemini-companion-test-writes "a" text session)
+          (gemini-companion-test-run-timers "saved")
+          (should (string-search (string-trim text) (gemini-companion-saved-test-text))))
         (gemini-companion-saved-test-end)))))
 
 (ert-deftest gemini-companion-saved-lock-of-a-living-emacs-keeps-nothing-from-being-restored ()
@@ -684,14 +693,13 @@ Before the next restart, call REPAIR, if given, with the name."
     (gemini-companion-saved-test-end)
     (gemini-companion-saved-test-set-lock "elsewhere" 7 nil)
     (gemini-companion-saved-test-begin)
-    (should (equal "the Emacs on elsewhere" (gemini-companion-saved--other)))
     (find-file "a")
     (should (eql 1 (gemini-companion-test-left)))
     ;; What the other one has saved is not deleted here.
     (should (string-match-p "Not deleted: the Emacs on elsewhere"
                             (gemini-companion-test-refusal (gemini-companion-forget))))
     (gemini-companion-test-walk 'gemini-companion-keep-change)
-    (gemini-companion-saved--begin)
+    (gemini-companion-test-run-timers "saved")
     (should (= 1 (length (gemini-companion-saved-test-files))))))
 
 (ert-deftest gemini-companion-saved-changes-outside-all-projects-are-not-saved ()
@@ -935,26 +943,25 @@ Report what is wrong.  For FIRST, see `gemini-companion-saved-test-work'."
           (progn
             (should (gemini-companion-test-wait
                      #'gemini-companion-saved-test-files))
-            (should (gemini-companion-saved--other))
+            (should (file-exists-p "ours/changes/lock"))
             (gemini-companion-test-writes "a" "one\n" session)
-            (let ((file (gemini-companion-saved--file (file-truename "a"))))
+            (let ((file-p (lambda () (gemini-companion-saved-test-file "a"))))
               (should (string-match-p
                        (format "saved by Emacs process %d;" (process-id first))
                        (ert-with-message-capture messages
                          (let ((inhibit-message nil))
-                           (gemini-companion-saved--begin))
+                           (gemini-companion-test-run-timers "saved"))
                          messages)))
-              (should-not (file-exists-p file))
+              (should-not (funcall file-p))
               (signal-process first 'KILL)
               (should (gemini-companion-test-wait
                        (lambda () (not (process-live-p first)))))
               ;; Its own timer tries again.
-              (should (gemini-companion-test-wait
-                       (lambda () (file-exists-p file))))
+              (should (gemini-companion-test-wait file-p))
               ;; What the first one has saved is there as well.
               (gemini-companion-saved-test-end)
               (gemini-companion-saved-test-begin)
-              (should (< 1 (length gemini-companion-saved--found)))))
+              (should (< 1 (length (gemini-companion-saved-test-files))))))
         (kill-buffer (process-buffer first))))))
 
 (defun gemini-companion-saved-test-count ()
@@ -1093,7 +1100,6 @@ a command has written them.  In BODY, the edit is `edit'."
                   (gemini-companion-attribution-record-bytes
                    session file before after "convert a"))
                 (when restart
-                  (gemini-companion-saved--save-now)
                   (gemini-companion-saved-test-restart)
                   (gemini-companion-saved-test-be-idle))
                 (let ((edit (car (gemini-companion-edits))))
