@@ -18,6 +18,16 @@
                   (gemini-companion-undone-last undone)))
           (gemini-companion-undone-of-session session)))
 
+(defun gemini-companion-undone-test-shown ()
+  "Return what `gemini-companion-show-undone' displays, \"\" without anything."
+  (condition-case nil
+      (progn
+        (gemini-companion-show-undone)
+        (with-current-buffer "*gemini-companion undone*"
+          (prog1 (string-trim-right (buffer-string))
+            (kill-buffer))))
+    (user-error "")))
+
 (ert-deftest gemini-companion-undone-is-known-until-it-is-there-again ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
@@ -203,25 +213,22 @@ the next change."
   (gemini-companion-undone-test-with
       (mapcar (lambda (name) (list name (concat "SECRET of " name "\n2\n")))
               '("p/a" "p/.env" "out" "q/b"))
-    (let* ((session (gemini-companion-test-session-like
-                     session :directory (expand-file-name "p")))
-           (text (lambda ()
-                   (when-let* ((undone (gemini-companion-undone-of-session session)))
-                     (gemini-companion-undone--text undone session)))))
+    (let ((session (gemini-companion-test-session-like
+                    session :directory (expand-file-name "p"))))
       (gemini-companion-test-set-sessions (list session))
       (dolist (name '("p/a" "p/.env" "out" "q/b"))
         (let ((edit (gemini-companion-test-writes name "1\n2\n" session)))
           (gemini-companion-decision-with "undo"
             (gemini-companion-test-undo-edit edit))))
-      (should (string-search "  SECRET of p/a" (funcall text)))
-      (should-not (string-match-p "SECRET of \\(?:p/.env\\|out\\|q\\)" (funcall text)))
+      (should (string-search "  SECRET of p/a" (gemini-companion-undone-test-shown)))
+      (should-not (string-match-p "SECRET of \\(?:p/.env\\|out\\|q\\)" (gemini-companion-undone-test-shown)))
       (let ((gemini-companion-share-outside-projects t))
-        (should (string-search "  SECRET of out" (funcall text)))
-        (should-not (string-search "SECRET of p/.env" (funcall text))))
+        (should (string-search "  SECRET of out" (gemini-companion-undone-test-shown)))
+        (should-not (string-search "SECRET of p/.env" (gemini-companion-undone-test-shown))))
       ;; A project that is open.
       (let ((gemini-companion-roots-last (list (expand-file-name "q"))))
-        (should (string-search "  SECRET of q/b" (funcall text)))
-        (should-not (string-search "SECRET of out" (funcall text)))))))
+        (should (string-search "  SECRET of q/b" (gemini-companion-undone-test-shown)))
+        (should-not (string-search "SECRET of out" (gemini-companion-undone-test-shown)))))))
 
 (ert-deftest gemini-companion-undone-is-added-for-a-known-process-that-is-not-connected ()
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
@@ -235,41 +242,40 @@ the next change."
       (should (string-suffix-p "\na:1\n  1" (ask '(100 1 200))))
       (should-not (ask '(100 1 200)))
       (ask '(100 1 200) 'read)
-      (should-not gemini-companion-undone--all))))
+      (should-not (gemini-companion-undone-of-session session)))))
 
 (ert-deftest gemini-companion-undone-has-the-saved-lines-within-limits ()
-  (gemini-companion-undone-test-with nil
-    (let* ((old (mapcar (lambda (n) (format "%d %s\n" n (make-string 300 ?x)))
-                        (number-sequence 1 40)))
-           (make (lambda (name)
-                   (gemini-companion-undone--make
-                    :path (expand-file-name name) :session session
-                    :first 3 :last 9 :old old)))
-           (undone (mapcar make '("a" "b" "c" "d"))))
-      (dolist (name '("a" "b" "c" "d"))
-        (write-region (concat "before\r\n" (string-join old)) nil name nil 'silent))
-      (let ((text (gemini-companion-undone--text undone session)))
-        (should (< (length text) 8000))
-        (should (string-search "\na:2-41\n  1 xxx" text))
-        (should (string-search "\n  (20 more lines)" text))
-        (should (string-suffix-p "\n2 more in c, d" text)))
-      ;; The lines are no longer there.
-      (write-region "other\n" nil "a" nil 'silent)
-      (should (string-suffix-p "\na:3-9 (changed since)"
-                               (gemini-companion-undone--text
-                                (list (car undone)) session))))))
+  (gemini-companion-undone-test-with
+      (mapcar (lambda (name)
+                (list name
+                      (concat "before\r\n"
+                              (mapconcat (lambda (n)
+                                           (format "%d %s\n" n (make-string 300 ?x)))
+                                         (number-sequence 1 40) ""))))
+              '("a" "b" "c" "d"))
+    (dolist (name '("a" "b" "c" "d"))
+      (let ((edit (gemini-companion-test-writes name "before\r\n" session)))
+        (gemini-companion-decision-with "undo"
+          (gemini-companion-test-undo-edit edit))))
+    (let ((text (gemini-companion-undone-test-shown)))
+      (should (< (length text) 8000))
+      (should (string-search "\na:2-41\n  1 xxx" text))
+      (should (string-search "\n  (20 more lines)" text))
+      (should (string-suffix-p "\n2 more in c, d" text)))
+    ;; The next Emacs does not know the hunks, and the lines are no longer there.
+    (let ((items (gemini-companion-part-saved 'undone)))
+      (gemini-companion-part-stop 'undone)
+      (gemini-companion-part-restore 'undone items))
+    (write-region "other\n" nil "a" nil 'silent)
+    (should (string-match-p "\na:[-0-9]+ (changed since)" (gemini-companion-undone-test-shown)))))
 
 (ert-deftest gemini-companion-undone-is-displayed-before-it-is-reported ()
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
-    (should-error (gemini-companion-show-undone) :type 'user-error)
+    (should (equal "" (gemini-companion-undone-test-shown)))
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
     (funcall undo)
-    (gemini-companion-show-undone)
-    (with-current-buffer "*gemini-companion undone*"
-      (should (string-search (gemini-companion-undone--text
-                              (gemini-companion-undone-of-session session) session)
-                             (buffer-string)))
-      (kill-buffer))))
+    (let ((shown (gemini-companion-undone-test-shown)))
+      (should (string-suffix-p (gemini-companion-undone-addition session nil) shown)))))
 
 (provide 'gemini-companion-undone-test)
 ;;; gemini-companion-undone-test.el ends here

@@ -62,13 +62,20 @@
                    ("/a/x.orig.~1~" . "/a/x") ("/a/x.~a.~b.GZ" . "/a/x")
                    ("/a/x.~main.txt" . "/a/x") ("/a/x.~" . "/a/x.~") ("/a/gz" . "/a/gz")
                    ("/a/.gz" . "/a/") ("/a.gz/x" . "/a.gz/x") ("/a.~b/x" . "/a.~b/x")))
-    (should (equal plain (gemini-companion-privacy--sans-suffixes name))))
+    (dolist (hidden (list plain "/a/x" "/a/x/x"))
+      (let ((gemini-companion-excluded (list (format "\\`%s\\'" (regexp-quote hidden)))))
+        (gemini-companion-privacy-refresh)
+        (ert-info ((format "%s %s" name hidden))
+          (should (eq (equal plain hidden)
+                      (and (gemini-companion-privacy-name-hidden-p name) t)))))))
   (dolist (piece '(".~a" ".gz" "~." "#"))
-    (let ((name (concat "/a/x" (string-join (make-list 10000 piece)) "/!")))
+    ;; No file has a longer name.
+    (let ((name (concat "/a/x" (string-join (make-list 1300 piece)) "/!")))
       (should (< (car (benchmark-run
-                       (gemini-companion-privacy--sans-suffixes (substring name 0 -2))
-                       (gemini-companion-privacy--sans-suffixes name)))
-                 1)))))
+                       (gemini-companion-privacy-name-hidden-p (substring name 0 -2))
+                       (gemini-companion-privacy-name-hidden-p name)))
+                 1))))
+  (gemini-companion-privacy-refresh))
 
 (ert-deftest gemini-companion-privacy-hides-a-file-that-is-visited-by-another-name ()
   (gemini-companion-test-with-directory
