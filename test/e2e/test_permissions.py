@@ -14,7 +14,7 @@ from harness.world import World
 from test_restart import has_followed
 from test_tools import link
 
-OPEN = "(gemini-companion-permission--list)"
+OPEN = "(seq-filter #'gemini-companion-permission-p (gemini-companion-requests))"
 FIRST = f"(car {OPEN})"
 BUFFER = f"(gemini-companion-request-buffer {FIRST})"
 REQUEST = "(car (gemini-companion-requests))"

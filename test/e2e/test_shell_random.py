@@ -40,7 +40,7 @@ LONGEST = 25
 # Each file with its lines, each with 1 if a change has it, 2 if as another's, or 0.
 LINES = """
 (progn
-  (gemini-companion-changes--compare-all)
+  (run-hook-with-args 'gemini-companion-watch-turned-functions nil)
   (mapcar
    (lambda (record)
      (gemini-companion-changes-update record)

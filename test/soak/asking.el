@@ -27,11 +27,15 @@
           (car (gemini-companion-inquiry-choices permission))))
         (t (gemini-companion-permission-command permission))))
 
+(defun asking-all ()
+  "Return the open permissions, plans and questions of models, oldest first."
+  (seq-filter #'gemini-companion-permission-p (gemini-companion-requests)))
+
 (defun asking-find (command)
   "Return the open permission about COMMAND, or nil."
   (seq-find (lambda (permission)
               (equal command (asking-text permission)))
-            (gemini-companion-permission--list)))
+            (asking-all)))
 
 (defun asking-open ()
   "Return the open permissions, a vector of (COMMAND HOOK-WAITS)."
@@ -39,7 +43,7 @@
                      (vector (asking-text permission)
                              (and (gemini-companion-permission-answer permission)
                                   t)))
-                   (gemini-companion-permission--list))))
+                   (asking-all))))
 
 (defun asking-show (command)
   "Select the buffer of the permission about COMMAND; return whether there is one.

@@ -169,7 +169,7 @@ a\\ it\\\\\\'s")))
         (inhibit-message t)
         answers)
     (dolist (directory '("/srv/p" "/none" "/other"))
-      (gemini-companion-remote--connect
+      (gemini-companion-cli-host-connect
        "/ssh:far:" directory
        (lambda (&rest answer) (push (cons directory answer) answers))))
     (pcase-dolist (`(,state . ,roots)
@@ -194,7 +194,7 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
     (cl-letf (((symbol-function 'gemini-companion-server-ready-p) #'always)
               ((symbol-function 'gemini-companion-server-call)
                (lambda (_ facts) (setq command (plist-get facts :command)))))
-      (gemini-companion-remote--connect "/docker:far:" "/" #'ignore))
+      (gemini-companion-cli-host-connect "/docker:far:" "/" #'ignore))
     ;; A line break in quotes is an error in csh.
     (should-not (string-search "\n" (format "%s" command)))
     (with-temp-buffer
@@ -239,7 +239,7 @@ another user")
           (theirs (expand-file-name "theirs"))
           directories)
       (cl-flet ((copies ()
-                  (gemini-companion-remote--connect "/ssh:far:" "/srv" #'ignore)
+                  (gemini-companion-cli-host-connect "/ssh:far:" "/srv" #'ignore)
                   (cdr (assoc "/ssh:far:" gemini-companion-remote-names-copies))))
         (unwind-protect
             (progn

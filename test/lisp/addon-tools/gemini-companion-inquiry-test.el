@@ -83,7 +83,7 @@ SLOTS are others of the server."
           (gemini-companion-inquiry-test-type inquiry typed t)
           (should (equal (concat "User has provided the following answers:\n\n" sent)
                          (gemini-companion-inquiry-test-sent)))
-          (should-not (gemini-companion-permission--list)))))))
+          (should-not (gemini-companion-permission-test-open)))))))
 
 (ert-deftest gemini-companion-inquiry-has-no-default-answer ()
   (gemini-companion-permission-test-with

@@ -56,7 +56,11 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
    `(:client "qwen" :pids (11 12 1) :directory "/src/shop" ,@(and id `(:id ,id)))
    (apply #'gemini-companion-permission-test-input command slots)
    (lambda (answer) (push answer gemini-companion-permission-test-answers)))
-  (car (last (gemini-companion-permission--list))))
+  (car (last (gemini-companion-permission-test-open))))
+
+(defun gemini-companion-permission-test-open ()
+  "Return the open permissions, plans and questions of models, oldest first."
+  (seq-filter #'gemini-companion-permission-p (gemini-companion-requests)))
 
 (defun gemini-companion-permission-test-draw ()
   "Record that the current buffer, in the selected window, is drawn."

@@ -224,7 +224,7 @@
       (gemini-companion-permission-test-type "C-c C-c")
       (should (equal `((:behavior "allow" :input ,(secure-hash 'sha256 input)))
                      gemini-companion-permission-test-answers))
-      (should-not (gemini-companion-permission--list))
+      (should-not (gemini-companion-permission-test-open))
       (should-not (gemini-companion-request-buffer permission))
       ;; A late end of it changes nothing.
       (gemini-companion-server-receive 'withdrawn "id" 'ended))))
@@ -317,7 +317,7 @@
                   (should-error (gemini-companion-permission-test-type "C-c C-c")
                                 :type 'user-error)
                   (should (equal '(nil) gemini-companion-permission-test-answers))
-                  (should-not (gemini-companion-permission--list))
+                  (should-not (gemini-companion-permission-test-open))
                   (should (equal '("asks  Shell  ls")
                                  (gemini-companion-permission-test-labels)))
                   (gemini-companion-state-report
@@ -337,7 +337,7 @@
          (gemini-companion-permission-test-input "ls")
          (lambda (answer) (push answer gemini-companion-permission-test-answers)))
         (should (equal '(nil) gemini-companion-permission-test-answers))
-        (should-not (gemini-companion-permission--list))))))
+        (should-not (gemini-companion-permission-test-open))))))
 
 (ert-deftest gemini-companion-permission-of-an-excluded-project-is-not-shown ()
   (gemini-companion-permission-test-with
@@ -345,7 +345,7 @@
       (gemini-companion-privacy-refresh)
       (gemini-companion-permission-test-ask "ls" "id")
       (should (equal '(nil) gemini-companion-permission-test-answers))
-      (should-not (gemini-companion-permission--list)))
+      (should-not (gemini-companion-permission-test-open)))
     (gemini-companion-privacy-refresh)))
 
 (ert-deftest gemini-companion-permission-answered-does-not-select-another ()
@@ -362,7 +362,7 @@
         (gemini-companion-permission-test-type key)
         (should (eq scratch (window-buffer)))
         (should (equal (if (equal key "r") (list two three) (list one two three))
-                       (gemini-companion-permission--list)))
+                       (gemini-companion-permission-test-open)))
         ;; Nor if the other one is in a window of its own.
         (gemini-companion-permission-test-see two)
         (let ((window (split-window)))
@@ -452,7 +452,7 @@
     (let ((permission (gemini-companion-permission-test-ask "ls" "id")))
       (gemini-companion-permission-test-see permission)
       (gemini-companion-server-receive 'withdrawn "id" 'ended)
-      (should-not (gemini-companion-permission--list))
+      (should-not (gemini-companion-permission-test-open))
       ;; The selected buffer stays, as a key would go to another one.
       (should (eq (window-buffer) (gemini-companion-request-buffer permission)))
       (gemini-companion-permission-test-draw)

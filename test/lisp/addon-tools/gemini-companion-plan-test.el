@@ -70,7 +70,7 @@ Revise the plan and present it again."
                        (plist-get answer :message))))
       ;; Only the comment that was removed.
       (should (equal '("gone") kill-ring))
-      (should-not (gemini-companion-permission--list)))))
+      (should-not (gemini-companion-permission-test-open)))))
 
 (ert-deftest gemini-companion-plan-is-not-approved-here ()
   (gemini-companion-plan-test-with

@@ -122,17 +122,19 @@ write was made while a snapshot was taken."
     (let ((calls nil))
       (cl-letf (((symbol-function #'gemini-companion-server-call)
                  (lambda (&rest call) (push call calls))))
-        (gemini-companion-shell--follow-state session 'ready)
+        (gemini-companion-part-start 'shell)
+        (run-hook-with-args 'gemini-companion-state-functions session 'ready)
         (should-not calls)
         (gemini-companion-shell-called t)
         (unwind-protect
             (progn
-              (gemini-companion-shell--follow-state session 'working)
+              (run-hook-with-args 'gemini-companion-state-functions session 'working)
               (should-not calls)
-              (gemini-companion-shell--follow-state session 'ready)
+              (run-hook-with-args 'gemini-companion-state-functions session 'ready)
               (should (equal `((cli-ready (,(gemini-companion-session-pid session))))
                              calls)))
-          (gemini-companion-shell-called nil))))))
+          (gemini-companion-shell-called nil)
+          (gemini-companion-part-stop 'shell))))))
 
 (ert-deftest gemini-companion-shell-file-that-emacs-deletes-is-no-step ()
   (gemini-companion-shell-test-with-file "1"

@@ -143,6 +143,23 @@ quit, whether to unlink them by t or nil."
       (delete-directory gemini-companion-install-directory)
       (should (equal before (gemini-companion-tools-test-files directory))))))
 
+(defun gemini-companion-tools-test-findings (title directory)
+  "Return the findings with TITLE of all parts, for a CLI in DIRECTORY."
+  (seq-filter (lambda (finding) (equal title (car finding)))
+              (seq-mapcat (lambda (part) (gemini-companion-part-findings part directory))
+                          (gemini-companion-parts-loaded))))
+
+(defun gemini-companion-tools-test-permission-hook ()
+  "Return the hook of Qwen Code before a permission, as a text."
+  (format "%s" (gemini-companion-client-settings-get
+                (expand-file-name "qwen-extension.json"
+                                  (gemini-companion-install-extension-directory))
+                '("hooks" "PermissionRequest"))))
+
+(defun gemini-companion-tools-test-answers-p ()
+  "Return whether Emacs is to answer what Qwen Code asks permission for."
+  (and (string-search "--permission" (gemini-companion-tools-test-permission-hook)) t))
+
 ;; Gemini CLI has the first, Qwen Code the second.
 (ert-deftest gemini-companion-tools-asks-one-question-about-both-permissions ()
   :tags '(pure)
@@ -151,7 +168,7 @@ quit, whether to unlink them by t or nil."
       (ert-info ((symbol-name word))
         (gemini-companion-tools-test-call word)
         (should (eq policy (file-exists-p ".gemini/policies/gemini-companion.toml")))
-        (should (eq answers (gemini-companion-tools--answers-p "qwen")))
+        (should (eq answers (gemini-companion-tools-test-answers-p)))
         (gemini-companion-tools-test-call t)))
     ;; With one of these CLIs, "all" is that.
     (pcase-dolist (`(,gone . ,words) '((nil no yes tools all) ("qwen" no yes all)
@@ -175,7 +192,7 @@ quit, whether to unlink them by t or nil."
       (should (equal "" (buffer-string))))
     (gemini-companion-test-eventually
       (null (get-process "gemini-companion-link")))
-    (should (gemini-companion-tools--answers-p "qwen"))
+    (should (gemini-companion-tools-test-answers-p))
     (gemini-companion-tools-test-call t)))
 
 ;; It offered to delete all links.
@@ -231,7 +248,7 @@ quit, whether to unlink them by t or nil."
                                      process-environment))
           (exec-path (list directory)))
       (should-error (gemini-companion-tools-test-call 'yes) :type 'user-error)
-      (make-directory (gemini-companion-extension--directory "pi") t)
+      (make-directory "agent/extensions/gemini-companion" t)
       (should-not (gemini-companion-tools-linked-p "pi"))
       (cl-letf (((symbol-function 'y-or-n-p) #'always)
                 ((symbol-function 'gemini-companion-choice-read)
@@ -251,16 +268,9 @@ quit, whether to unlink them by t or nil."
 
 (ert-deftest gemini-companion-tools-lets-emacs-answer-on-request ()
   (gemini-companion-tools-test-with-home
-    (cl-flet ((hook ()
-                (format "%s" (gemini-companion-client-settings-get
-                              (expand-file-name
-                               "qwen-extension.json"
-                               (gemini-companion-install-extension-directory))
-                              '("hooks" "PermissionRequest"))))
+    (cl-flet ((hook () (gemini-companion-tools-test-permission-hook))
               (status ()
-                (format "%s" (seq-filter
-                              (lambda (finding) (equal "Permissions" (car finding)))
-                              (gemini-companion-status--findings directory)))))
+                (format "%s" (gemini-companion-tools-test-findings "Permissions" directory))))
       (gemini-companion-tools-test-call 'yes)
       (should (string-search "--notice" (hook)))
       (should (string-search "Permissions of Qwen Code are shown" (status)))
@@ -283,7 +293,7 @@ quit, whether to unlink them by t or nil."
       (gemini-companion-part-ready 'tools 'started)
       (should (string-search "--permission" (hook)))
       (gemini-companion-tools-test-call t)
-      (should-not (gemini-companion-tools--answers-p "qwen")))))
+      (should-not (gemini-companion-tools-test-answers-p)))))
 
 (ert-deftest gemini-companion-tools-starts-the-bridge-before-an-edit-only-for-rules ()
   :tags '(pure)
@@ -458,8 +468,7 @@ quit, whether to unlink them by t or nil."
 
 (defun gemini-companion-tools-test-shown (directory)
   "Return the status of the links, as in DIRECTORY, as a text."
-  (format "%s" (seq-filter (lambda (finding) (equal "Links" (car finding)))
-                           (gemini-companion-status--findings directory))))
+  (format "%s" (gemini-companion-tools-test-findings "Links" directory)))
 
 (ert-deftest gemini-companion-tools-status-shows-what-rules-can-do-in-which-mode ()
   (gemini-companion-tools-test-with-home
@@ -469,10 +478,7 @@ quit, whether to unlink them by t or nil."
       (cl-flet ((rules ()
                   (mapcar (lambda (finding)
                             (concat (symbol-name (nth 1 finding)) " " (nth 2 finding)))
-                          (seq-filter (lambda (finding)
-                                        (equal "Rules" (car finding)))
-                                      (gemini-companion-status--findings
-                                       directory))))
+                          (gemini-companion-tools-test-findings "Rules" directory)))
                 (matches-p (regexps texts)
                   (should (length= texts (length regexps)))
                   (cl-every (lambda (regexp)

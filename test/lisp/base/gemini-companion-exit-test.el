@@ -16,21 +16,23 @@
 
 (ert-deftest gemini-companion-exit-asks-once-and-names-what-it-ends ()
   (let ((noninteractive nil)
+        (kill-emacs-query-functions nil)
         (asked nil))
+    (gemini-companion-part-start 'exit)
     (cl-letf (((symbol-function 'gemini-companion-parts-loaded)
                (lambda () '(exit-test)))
               ((symbol-function 'yes-or-no-p)
                (lambda (question) (push question asked) nil)))
-      (should (gemini-companion-exit--allowed-p))
+      (should (run-hook-with-args-until-failure 'kill-emacs-query-functions))
       (should-not asked)
       (let ((gemini-companion-exit-test-unfinished
              '("Gemini CLI is working" "2 comments were not sent")))
-        (should-not (gemini-companion-exit--allowed-p))
+        (should-not (run-hook-with-args-until-failure 'kill-emacs-query-functions))
         (should (equal '("Gemini CLI is working; 2 comments were not sent; exit anyway? ")
                        asked))
         ;; A batch job cannot answer.
         (let ((noninteractive t))
-          (should (gemini-companion-exit--allowed-p)))))))
+          (should (run-hook-with-args-until-failure 'kill-emacs-query-functions)))))))
 
 (provide 'gemini-companion-exit-test)
 ;;; gemini-companion-exit-test.el ends here

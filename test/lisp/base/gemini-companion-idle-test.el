@@ -51,7 +51,7 @@
           (setq gemini-companion-review-arrival 'notify)
           (gemini-companion-test-open "a" "new\n")
           (let ((shown (gemini-companion-test-messages
-                         (gemini-companion-arrival--tick))))
+                         (gemini-companion-test-run-timers "arrival"))))
             (should (string-match-p "; C-c % r shows it" (car shown)))
             (should (string-search "1 to answer: C-c % r"
                                    (funcall (cdr (gemini-companion-part-lighter 'notify)))))

@@ -116,7 +116,7 @@ visits, and the file b."
   (gemini-companion-commit-test-with nil
     ;; One by another program.
     (gemini-companion-commit-test-git "commit" "-qam" "second")
-    (gemini-companion-changes--compare-all)
+    (run-hook-with-args 'gemini-companion-watch-turned-functions nil)
     (gemini-companion-commit-test-read)
     (should (eql 3 (gemini-companion-test-left)))
     ;; The last one is not the one that Emacs has made.

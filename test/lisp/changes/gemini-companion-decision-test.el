@@ -181,7 +181,7 @@
                     (undo-boundary)
                     ;; In Emacs 28, `undo-redo' needs a number.
                     (funcall command 1)
-                    (gemini-companion-step--write-turned))))
+                    (run-hooks 'post-command-hook))))
         (let ((first (if keep "keep of 2 changes" "undo of a")))
           (if keep
               (gemini-companion-keep-changes)

@@ -209,7 +209,7 @@
       (narrow-to-region (point-min) 4)
       (undo-boundary)
       (undo)
-      (gemini-companion-step--write-turned)
+      (run-hooks 'post-command-hook)
       (should (equal text (buffer-string)))
       (should (equal text (gemini-companion-test-file-text "a")))
       (should (eq 'accepted (gemini-companion-undo-test-status edit))))))

@@ -83,7 +83,7 @@
     (should (equal '(("a" accepted "A\n" "1\n")
                      ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
-    (gemini-companion-undo--check (car (gemini-companion-edits)))
+    (should-not (gemini-companion-undo-unwritten (car (gemini-companion-edits))))
     (gemini-companion-test-write "b" "2\n")
     (gemini-companion-test-eventually
       (equal '("b" accepted "saved meanwhile\n" "2\n")
@@ -107,7 +107,7 @@
                      (nthcdr 2 (gemini-companion-edits-test-states))))
       ;; The marks of earlier turns go then.
       (should-not (member (list refused 'written) events))
-      (should-error (gemini-companion-undo--check other) :type 'user-error))))
+      (should-error (gemini-companion-undo-edits (list other)) :type 'user-error))))
 
 (ert-deftest gemini-companion-attribution-records-what-was-written-without-review ()
   :tags '(pure)
@@ -244,7 +244,7 @@
           (dotimes (_ 5)
             (gemini-companion-test-run-timers))
           (should-not (gemini-companion-edit-file-state first))
-          (should-error (gemini-companion-undo--check first) :type 'user-error)
+          (should-error (gemini-companion-undo-edits (list first)) :type 'user-error)
           (gemini-companion-edit-accept second)
           (gemini-companion-test-write "b" "new\n")
           (should (seq-some

@@ -97,9 +97,12 @@
                                  (kill-buffer
                                   (gemini-companion-edit-proposal-buffer diff))))
                    ("exit" ,(lambda (_)
-                              (and (gemini-companion-exit--allowed-p)
-                                   (gemini-companion-proposal-decide-all 'rejected
-                                                                         'now))))))
+                              (let ((kill-emacs-query-functions nil))
+                                (gemini-companion-part-start 'exit)
+                                (and (run-hook-with-args-until-failure
+                                      'kill-emacs-query-functions)
+                                     (gemini-companion-proposal-decide-all 'rejected
+                                                                           'now)))))))
     (pcase-dolist (`(,answer . ,status)
                    '((nil . pending) (t . rejected) (closed . dismissed)))
       (ert-info ((format "%s %s" what answer))

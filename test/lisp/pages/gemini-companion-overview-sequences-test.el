@@ -73,7 +73,7 @@ PURE is non-nil if only CLIs have written it, and nothing was kept."
 (defun gemini-companion-sequences--states ()
   "Return what is left and kept of each file, and what became of each edit.
 The value is a list of both."
-  (gemini-companion-changes--compare-all)
+  (run-hook-with-args 'gemini-companion-watch-turned-functions nil)
   (list (mapcar (lambda (record)
                   (gemini-companion-changes-update record)
                   (list (gemini-companion-changes-path record)
@@ -474,7 +474,7 @@ The first words of lines stay."
 
 (defun gemini-companion-sequences--others-wrote (world)
   "Let Emacs notice what other programs have written to the files of WORLD."
-  (gemini-companion-changes--compare-all)
+  (run-hook-with-args 'gemini-companion-watch-turned-functions nil)
   ;; What no CLI has written is reverted by Auto Revert.
   (dolist (file (gemini-companion-sequences-world-files world))
     (gemini-companion-revert-now
@@ -689,7 +689,7 @@ Questions are answered by ANSWER, by default yes."
         (let ((last-command 'ignore))
           (undo-boundary)
           (undo)
-          (gemini-companion-step--write-turned)))
+          (run-hooks 'post-command-hook)))
       (gemini-companion-sequences--restore left)
       (gemini-companion-sequences--should-be texts states world))))
 

@@ -122,7 +122,7 @@
       (gemini-companion-review-next-hunk)
       (gemini-companion-review-previous-hunk)
       (ediff-recenter)
-      (should (gemini-companion-review--excluded-p)))
+      (should (gemini-companion-commands-value 'excluded)))
     (should (equal "Hunk excluded; x restores it\n"
                    (gemini-companion-test-text (messages-buffer))))))
 

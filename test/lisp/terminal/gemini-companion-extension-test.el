@@ -82,8 +82,7 @@
     (gemini-companion-part-ready 'extension 'started)
     (should-not (gemini-companion-extension-test-files home))
     (gemini-companion-extension "pi")
-    (let ((file (expand-file-name "index.js"
-                                  (gemini-companion-extension--directory "pi"))))
+    (let ((file (expand-file-name "extensions/gemini-companion/index.js" home)))
       (write-region "old" nil file nil 'silent)
       (should (equal '(bad) (gemini-companion-extension-test-marks)))
       (gemini-companion-part-ready 'extension 'started)
@@ -92,8 +91,7 @@
 (ert-deftest gemini-companion-extension-keeps-files-of-the-user ()
   (gemini-companion-extension-test-with-home (list t t)
     (gemini-companion-extension "pi")
-    (write-region "" nil (expand-file-name "mine" (gemini-companion-extension--directory
-                                                   "pi"))
+    (write-region "" nil (expand-file-name "extensions/gemini-companion/mine" home)
                   nil 'silent)
     (gemini-companion-extension "pi")
     (should (equal '("extensions/gemini-companion/mine")

@@ -178,7 +178,7 @@ The hunks were just compared."
           (dotimes (n ediff-number-of-differences)
             (ediff-jump-to-difference (1+ n))
             (when (string-search "excluded" (buffer-string))
-              (should (gemini-companion-review--excluded-p))
+              (should (gemini-companion-commands-value 'excluded))
               (setq excluded (1+ excluded))))
           (should (equal (length gemini-companion-hunk-test-marks)
                          excluded))))))
@@ -250,7 +250,7 @@ One hunk must change, the one at point."
                    (+ (length (seq-difference marks before))
                       (length (seq-difference before marks)))))
       (when done
-        (should (or (gemini-companion-review--excluded-p)
+        (should (or (gemini-companion-commands-value 'excluded)
                     (< (length marks) (length before)))))
       (setq gemini-companion-hunk-test-marks marks))))
 
