@@ -7,9 +7,9 @@
 ;; Loads the sources of the package, all of them, so that each function and each
 ;; method counts its calls.  Accessors of structs, macros and closures are not counted.
 ;;
-;; Whether a function sets or writes something is read from its definition: it has one of
-;; the forms in `flows--writers', with a variable of the package or a place.  So the path
-;; is about right, and as long as the same rule is used, comparable.
+;; What a function does is read from its definition: it sets, reads or draws something
+;; if one of the forms below stands in it.  So the figures are about right, and as long as
+;; the same rule is used, comparable.
 
 ;;; Code:
 
@@ -28,99 +28,148 @@
   "Non-nil while calls are counted.")
 
 (defvar flows--calls (make-hash-table :test #'equal)
-  "Number of calls of each function, a list (FILE NAME PARAMETERS).")
+  "Table of the functions that were called, lists (FILE NAME PARAMETERS).")
 
 (defvar flows--asked (make-hash-table :test #'equal)
-  "The last call of each function, (COUNT BUFFER POINT . ARGUMENTS).
-COUNT is that of `flows--sets'.")
+  "The last call of each function that reads or draws.
+It is a list (COUNT BUFFER POINT . ARGUMENTS), where COUNT is that of
+`flows--sets' after the call.")
 
 (defvar flows--again (make-hash-table :test #'equal)
-  "Number of calls of each function with equal arguments, and nothing set between.")
+  "Number of reads and draws of each function that were asked for again.
+The arguments were equal, and nothing was set between.")
 
 (defvar flows--upward (make-hash-table :test #'equal)
-  "Calls into a later wing, (CALLER . FUNCTION).")
+  "Calls into a later wing than any that was running, (CALLER WING).")
 
 (defvar flows--sets 0
-  "Number of calls of functions that set or write something.")
+  "Number of calls of functions that set or draw something.")
 
-(defvar flows--caller nil
-  "The file of the function of the package that runs, or nil.")
+(defvar flows--running nil
+  "The functions of the package that run, as in `flows--calls', the last one first.")
 
-(defvar flows--setters (make-hash-table :test #'equal)
-  "Table of the functions that set or write something, (FILE . NAME).")
+(defvar flows--kinds (make-hash-table :test #'equal)
+  "Table from functions, (FILE . NAME), to what they do, a list of symbols.")
 
 (defvar flows--wings nil
   "The wings, names of folders, in their order.")
+
+(defvar flows--wing-of (make-hash-table :test #'equal)
+  "Table from files to the numbers of their wings.")
+
+(defconst flows--beside '("cache" "garbage" "idle" "log")
+  "Files that are on no path: what they set is for speed, or for a later reader.")
 
 (defconst flows--places
   '( setq setf push pop cl-pushnew cl-incf cl-decf cl-callf cl-callf2 setq-default
      setq-local add-to-list)
   "Forms that set a variable or a place.")
 
-(defconst flows--writers
-  '( puthash remhash clrhash insert erase-buffer delete-region replace-match
-     replace-buffer-contents write-region rename-file delete-file make-directory
-     process-send-string process-send-eof process-put make-process delete-process
-     make-overlay move-overlay overlay-put delete-overlay put-text-property
-     set-window-buffer set-window-start set-window-point select-window pop-to-buffer
-     display-buffer kill-buffer run-at-time run-with-idle-timer cancel-timer add-hook
-     remove-hook set-buffer-modified-p restore-buffer-modified-p message)
-  "Functions that set or write something.")
+(defconst flows--forms
+  '((set puthash remhash clrhash write-region rename-file delete-file make-directory
+         copy-file set-file-modes revert-buffer save-buffer
+         process-send-string process-send-eof process-put make-process delete-process
+         set-window-buffer set-window-start set-window-point select-window
+         pop-to-buffer display-buffer delete-window kill-buffer
+         set-buffer-modified-p restore-buffer-modified-p)
+    (draw insert erase-buffer delete-region replace-match replace-buffer-contents
+          make-overlay move-overlay overlay-put delete-overlay put-text-property
+          add-text-properties set-text-properties remove-text-properties
+          gemini-companion-replace-text)
+    (read insert-file-contents insert-file-contents-literally file-attributes
+          file-exists-p file-readable-p file-directory-p directory-files
+          verify-visited-file-modtime buffer-string buffer-substring
+          buffer-substring-no-properties buffer-hash secure-hash
+          call-process call-process-region process-file
+          gemini-companion-record-look))
+  "Functions by what a call of them does.")
 
-(defun flows--sets-p (form)
-  "Return non-nil if a variable or a place is set by FORM, or something written."
-  (cond ((not (consp form)) nil)
-        ((memq (car form) flows--writers))
-        ((and (memq (car form) flows--places)
-              (seq-some (lambda (place)
-                          (or (consp place)
-                              (and (symbolp place)
-                                   (string-prefix-p "gemini-companion-"
-                                                    (symbol-name place)))))
-                        (if (memq (car form) '(push cl-pushnew cl-callf cl-callf2))
-                            (seq-take (cddr form) 1)
-                          (seq-take (cdr form) 1)))))
-        (t (while (and (consp form) (not (flows--sets-p (car form))))
-             (setq form (cdr form)))
-           (consp form))))
+(defun flows--does (form)
+  "Return what is done by FORM, a list of `set', `draw' and `read'."
+  (pcase form
+    ((or (pred atom) `(quote . ,_)) nil)
+    ;; What is written there is not on the screen.
+    (`(,(or 'with-temp-buffer 'with-output-to-string) . ,body)
+     (remq 'draw (flows--does body)))
+    (`(,head . ,_)
+     (let ((kinds (and (symbolp head)
+                       (cl-loop for (kind . functions) in flows--forms
+                                when (memq head functions) collect kind))))
+       (when (and (memq head flows--places)
+                  (seq-some (lambda (place)
+                              (or (consp place)
+                                  (and (symbolp place)
+                                       (string-prefix-p "gemini-companion-"
+                                                        (symbol-name place)))))
+                            (if (memq head '(push cl-pushnew cl-callf cl-callf2))
+                                (seq-take (cddr form) 1)
+                              (seq-take (cdr form) 1))))
+         (push 'set kinds))
+       (while (consp form)
+         (setq kinds (append (flows--does (pop form)) kinds)))
+       (seq-uniq kinds)))))
 
 (defun flows--read (file)
-  "Record which functions of FILE set or write something."
+  "Record what the functions of FILE do."
   (with-temp-buffer
     (insert-file-contents file)
     (let ((form nil))
       (while (setq form (ignore-error end-of-file (read (current-buffer))))
-        (when (and (memq (car-safe form) '(defun cl-defun cl-defmethod defsubst))
-                   (flows--sets-p (cddr form)))
-          (puthash (cons file (nth 1 form)) t flows--setters))))))
+        (when (memq (car-safe form) '(defun cl-defun cl-defmethod defsubst))
+          (cl-callf append (gethash (cons file (nth 1 form)) flows--kinds)
+            (flows--does (cddr form))))))))
+
+(defun flows--short (file)
+  "Return the name of FILE without its prefix."
+  (string-remove-prefix "gemini-companion-" (file-name-base file)))
 
 (defun flows--wing (file)
   "Return the number of the wing of FILE, or nil for the main file."
-  (seq-position flows--wings
-                (file-name-nondirectory
-                 (directory-file-name (file-name-directory file)))))
+  (with-memoization (gethash file flows--wing-of)
+    (seq-position flows--wings
+                  (file-name-nondirectory
+                   (directory-file-name (file-name-directory file))))))
 
-(defun flows--count (function arguments)
-  "Count a call of FUNCTION, a list as in `flows--calls', with ARGUMENTS."
-  (when flows--on
-    (cl-incf (gethash function flows--calls 0))
-    (pcase-let* ((`(,file ,name) (seq-take function 2))
-                 (call (append (list flows--sets (current-buffer) (point)) arguments))
-                 (last (gethash function flows--asked))
-                 (here (flows--wing file))
-                 (there (and flows--caller (flows--wing flows--caller))))
-      (when (and here there (< there here))
-        (puthash (cons flows--caller name) t flows--upward))
-      (if (gethash (cons file name) flows--setters)
-          (cl-incf flows--sets)
-        (when (and (length= last (length call))
-                   ;; What is drawn may have cycles.
-                   (cl-every (lambda (one other)
-                               (or (eql one other)
-                                   (and (stringp one) (equal one other))))
-                             last call))
-          (cl-incf (gethash function flows--again 0)))
-        (puthash function call flows--asked)))))
+(defun flows--equal-p (call other)
+  "Return non-nil if CALL and OTHER, as in `flows--asked', are equal."
+  ;; What is drawn may have cycles.
+  (and (length= call (length other))
+       (cl-every (lambda (one other)
+                   (or (eql one other)
+                       (and (stringp one) (equal one other))))
+                 call other)))
+
+(defun flows--enter (function)
+  "Count that FUNCTION is entered, and whether it is in a later wing."
+  (puthash function t flows--calls)
+  (when-let* ((wing (flows--wing (car function)))
+              (wings (delq nil (mapcar #'flows--wing
+                                       (mapcar #'car flows--running))))
+              ((< (apply #'max wings) wing))
+              ;; Others call for those who pass a function.
+              (caller (or (seq-find (lambda (running)
+                                      (< 1 (or (flows--wing (car running)) 0)))
+                                    flows--running)
+                          (car flows--running))))
+    (puthash (list (nth 1 caller) (nth wing flows--wings)) t flows--upward)))
+
+(defun flows--call (key function values)
+  "Call FUNCTION with VALUES, and count that; for KEY, see `flows--calls'."
+  (if (not flows--on)
+      (apply function values)
+    (flows--enter key)
+    (let* ((kinds (gethash (cons (car key) (nth 1 key)) flows--kinds))
+           (call (append (list (current-buffer) (point)) values))
+           (last (gethash key flows--asked)))
+      (when (and (eq flows--sets (car last))
+                 (flows--equal-p call (cdr last)))
+        (cl-incf (gethash key flows--again 0)))
+      (prog1 (let ((flows--running (cons key flows--running)))
+               (apply function values))
+        (when (or (memq 'set kinds) (memq 'draw kinds))
+          (cl-incf flows--sets))
+        (when (or (memq 'read kinds) (memq 'draw kinds))
+          (puthash key (cons flows--sets call) flows--asked))))))
 
 (defun flows--counted-method (arguments)
   "Return ARGUMENTS of `cl-generic-define-method' for a method that is counted."
@@ -128,9 +177,7 @@ COUNT is that of `flows--sets'.")
                (key (list load-file-name name parameters))
                (counted (lambda (function)
                           (lambda (&rest values)
-                            (flows--count key values)
-                            (let ((flows--caller (car key)))
-                              (apply function values))))))
+                            (flows--call key function values)))))
     (list name qualifiers parameters kind
           (if (eq kind 'curried)
               (lambda (next) (funcall counted (funcall function next)))
@@ -164,9 +211,7 @@ COUNT is that of `flows--sets'.")
           (let ((key (list file name)))
             (advice-add name :around
                         (lambda (function &rest values)
-                          (flows--count key values)
-                          (let ((flows--caller file))
-                            (apply function values)))))))))
+                          (flows--call key function values))))))))
   ;; As if CLIs were linked.
   (advice-add 'gemini-companion-install-extension-p :override #'always))
 
@@ -178,29 +223,30 @@ COUNT is that of `flows--sets'.")
 (defun flows-end ()
   "Return what was entered since `flows-begin'.
 The value is a list of the number of files on the path, in which something is
-set or written; of all files; of functions that were asked again; of calls into
-a later wing; and of lists of the names of these three but for all files."
+set or drawn; of all files; of reads and draws that were asked for again; of
+functions that call into a later wing; and of lists of the names of these three
+but for all files."
   (setq flows--on nil)
-  (cl-flet ((short (file) (string-remove-prefix "gemini-companion-"
-                                                (file-name-base file))))
-    (let* ((called (hash-table-keys flows--calls))
-           (path (seq-uniq
-                  (cl-loop for (file name) in called
-                           when (gethash (cons file name) flows--setters)
-                           collect (short file))))
-           (again (cl-loop for function being the hash-keys of flows--again
-                           using (hash-values count)
-                           collect (format "%s %d" (nth 1 function) count)))
-           (upward (mapcar (pcase-lambda (`(,caller . ,name))
-                             (format "%s: %s" (short caller) name))
-                           (hash-table-keys flows--upward))))
-      (list (length path)
-            (length (seq-uniq (mapcar #'car called)))
-            (length again)
-            (length upward)
-            (sort path #'string<)
-            (sort again #'string<)
-            (sort upward #'string<)))))
+  (let* ((called (hash-table-keys flows--calls))
+         (path (seq-uniq
+                (cl-loop for (file name) in called
+                         for kinds = (gethash (cons file name) flows--kinds)
+                         for short = (flows--short file)
+                         when (and (or (memq 'set kinds) (memq 'draw kinds))
+                                   (not (member short flows--beside)))
+                         collect short)))
+         (again (cl-loop for (_file name) being the hash-keys of flows--again
+                         using (hash-values count)
+                         collect (format "%s %d" name count)))
+         (upward (mapcar (pcase-lambda (`(,caller ,wing)) (format "%s -> %s" caller wing))
+                         (hash-table-keys flows--upward))))
+    (list (length path)
+          (length (seq-uniq (mapcar #'car called)))
+          (apply #'+ (hash-table-values flows--again))
+          (length (seq-uniq (mapcar #'car (hash-table-keys flows--upward))))
+          (sort path #'string<)
+          (sort again #'string<)
+          (sort upward #'string<))))
 
 (defun flows-ask (kind facts &rest texts)
   "Let a hook of a linked CLI ask a question of KIND with FACTS and TEXTS."
