@@ -122,6 +122,8 @@
       "Remove the comments on files that were sent." t)
     (autoload 'gemini-companion-patch "gemini-companion-patch"
       "Show a unified diff in `diff-mode', with names relative to the root." t)
+    (autoload 'gemini-companion-commit-message "gemini-companion-commit"
+      "Insert a draft of the commit message: what you have asked CLIs for." t)
     (autoload 'gemini-companion-forget "gemini-companion-saved"
       "Delete what is saved of this project for the next Emacs." t)
     ;; An undo list that was read from a file may call it.

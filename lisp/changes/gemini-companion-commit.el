@@ -14,20 +14,35 @@
 ;;
 ;; Git is only asked, by processes that nobody waits for.  The file is loaded by the
 ;; first commit.
+;;
+;; `gemini-companion-commit-message' drafts the message of a commit from the prompts of the
+;; turns that have written what will be in it, as far as the records know that.  It waits
+;; for git, as the user does, who can quit.
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-decision)
+(require 'gemini-companion-edit)
 (require 'gemini-companion-git)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-record)
+(require 'gemini-companion-session)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
+(require 'gemini-companion-turn)
+(require 'seq)
 (require 'subr-x)
+
+(declare-function log-edit-set-header "log-edit")
+(defvar log-edit-vc-backend)
+(defvar vc-log-fileset)
 
 ;;;; Customization
 
@@ -187,6 +202,315 @@ OUTPUT of git has the contents of their files there."
          (format (ngettext "Kept %d change that you committed"
                            "Kept %d changes that you committed" count)
                  count))))))
+
+;;;; What will be in a commit
+
+(defun gemini-companion-commit--ask (root variables input &rest arguments)
+  "Return the output of git with ARGUMENTS in ROOT, bytes, or nil if it fails.
+INPUT is a string of bytes.  For VARIABLES, see
+`gemini-companion-git-environment'.  Wait for git; the user can quit."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (let ((default-directory root)
+          (process-environment (apply #'gemini-companion-git-environment variables))
+          (coding-system-for-read 'no-conversion)
+          (coding-system-for-write 'no-conversion))
+      (and (eql 0 (apply #'call-process-region input nil
+                         (car gemini-companion-git-command) nil '(t nil) nil
+                         (append (cdr gemini-companion-git-command) arguments)))
+           (buffer-string)))))
+
+(defun gemini-companion-commit--here ()
+  "Return what the message in this buffer is for, (ROOT VARIABLES FILES).
+ROOT is that of a work tree, and VARIABLES name its repository and the index of
+the commit.  FILES are committed as they are in the work tree; if they are nil,
+the index is.  Signal a `user-error' elsewhere."
+  (cond
+   ((file-remote-p default-directory)
+    (user-error "Commits on another host have no draft"))
+   ((derived-mode-p 'log-edit-mode)
+    (let* ((files (and (eq 'Git (bound-and-true-p log-edit-vc-backend))
+                       (mapcar #'expand-file-name (bound-and-true-p vc-log-fileset))))
+           (root (and files (locate-dominating-file (car files) ".git"))))
+      (unless root
+        (user-error "This message is not for a commit by Git"))
+      (list (expand-file-name root) nil files)))
+   ((string-match-p "/\\(?:COMMIT_EDIT\\|MERGE_\\)MSG\\'" (or buffer-file-name ""))
+    (let* ((git (file-name-directory (file-truename buffer-file-name)))
+           (link (concat git "gitdir"))
+           ;; A commit of all changes, or of some files, has an index of its own.
+           (index (cond ((not (file-exists-p (concat git "index.lock")))
+                         (concat git "index"))
+                        ((car (directory-files git t "\\`next-index-.*\\.lock\\'")))
+                        (t (concat git "index.lock"))))
+           (variables (list (concat "GIT_DIR=" git) (concat "GIT_INDEX_FILE=" index))))
+      (list (file-name-directory
+             (if (file-exists-p link)
+                 (gemini-companion-text-trim (gemini-companion-text-read link))
+               ;; A submodule has a name there.
+               (if-let* ((tree (gemini-companion-commit--ask git variables "" "config"
+                                                             "--get" "core.worktree")))
+                   (file-name-as-directory
+                    (gemini-companion-names-in git (gemini-companion-text-trim tree)))
+                 (directory-file-name git))))
+            variables nil)))
+   (t (user-error "No commit message here; start a commit by C-x v v, or by \
+`git commit' with emacsclient"))))
+
+(defun gemini-companion-commit--changed (root files output)
+  "Return the files that a commit changes, lists (RECORD OLD NEW).
+OUTPUT is that of git with the options -M, -z and --raw in ROOT.  OLD and NEW
+are blobs, or nil without a file; if FILES are not nil, only they count, and NEW
+is `now', the file in the work tree."
+  (let ((pieces (split-string output "\0" t))
+        (changed nil))
+    (while pieces
+      (pcase-let* ((`(,_ ,_ ,old ,new ,status) (split-string (pop pieces) " "))
+                   (_ (when (string-prefix-p "R" status)
+                        (pop pieces)))
+                   (file (gemini-companion-names-below root (pop pieces))))
+        (when (or (null files)
+                  (seq-some (lambda (known)
+                              (string-prefix-p (file-name-as-directory known)
+                                               (file-name-as-directory file)))
+                            files))
+          (push (list (gemini-companion-changes-of-file
+                       (gemini-companion-text-true-name file))
+                      (and (not (equal status "A")) old)
+                      (and (not (equal status "D")) (if files 'now new)))
+                changed))))
+    (nreverse changed)))
+
+(defun gemini-companion-commit--edits (root variables files)
+  "Return the edits that have written or removed lines which the commit has.
+For the arguments, see `gemini-companion-commit--here'.  A commit that changes
+nothing can only amend the last one, whose edits these are then."
+  (let* ((ask (apply-partially #'gemini-companion-commit--ask root variables))
+         (changed
+          (or (gemini-companion-commit--changed
+               root files
+               (or (seq-some (lambda (base)
+                               (apply ask "" "diff-index" "-z" "--raw" "--no-abbrev"
+                                      "-M" base
+                                      (and (null files) '("--cached"))))
+                             ;; The others are names of the empty tree, as before the
+                             ;; first commit.
+                             '("HEAD" "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+                               "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939\
+dd74decc5321"))
+                   (user-error "Git cannot compare this commit in %s" root)))
+              (gemini-companion-commit--changed
+               root nil
+               (or (funcall ask "" "diff-tree" "-r" "-z" "--raw" "--root" "--no-abbrev"
+                            "-M" "--no-commit-id" "HEAD")
+                   ""))))
+         (recorded (seq-filter #'car changed))
+         (blobs (seq-filter #'stringp (seq-mapcat #'cdr recorded)))
+         (texts (and blobs
+                     (cl-mapcar #'cons blobs
+                                (gemini-companion-commit--texts
+                                 (or (funcall ask (string-join `(,@blobs "") "\n")
+                                              "cat-file" "--batch")
+                                     ""))))))
+    (seq-uniq (cl-loop for (record old new) in recorded
+                       for before = (gemini-companion-commit--look record old texts)
+                       for after = (gemini-companion-commit--look record new texts)
+                       ;; What cannot be read is unknown.
+                       when (and before after)
+                       append (gemini-companion-record-edits-since before after))
+              #'eq)))
+
+(defun gemini-companion-commit--look (record blob texts)
+  "Return the look at RECORD for BLOB, see `gemini-companion-commit--changed'.
+TEXTS is an alist from blobs to bytes.  Return nil if there is no text."
+  (let ((bytes (cdr (assoc blob texts))))
+    (cond ((eq blob 'now)
+           (when-let* ((seen (gemini-companion-changes-seen record nil)))
+             (gemini-companion-changes-seen-look seen)))
+          ((or bytes (null blob))
+           (gemini-companion-record-look
+            (gemini-companion-changes-file-lines record)
+            (if bytes
+                (gemini-companion-changes-lines-of-content
+                 (gemini-companion-changes-content-with record bytes))
+              []))))))
+
+;;;; A draft of the message
+
+(defconst gemini-companion-commit--columns 70
+  "Maximum width of a prompt in a message, without the dash of a list.")
+
+(defun gemini-companion-commit--line (text)
+  "Return the beginning of TEXT, as one line without control characters.
+The line does not begin with #, as Git would remove it."
+  (truncate-string-to-width
+   (gemini-companion-text-trim
+    (string-join
+     (split-string
+      (mapconcat (lambda (char)
+                   (pcase (get-char-code-property char 'general-category)
+                     ((or 'Cc 'Zl 'Zp) " ")
+                     ((or 'Cf 'Cn 'Co 'Cs) "")
+                     (_ (string char))))
+                 (substring text 0 (min 1000 (length text))) ""))
+     " ")
+    "# " 'left)
+   gemini-companion-commit--columns nil nil
+   (gemini-companion-text-sign ?\u2026 "...")))
+
+(defun gemini-companion-commit--prompt (edit root)
+  "Return the prompt of EDIT as a line, or nil if it is not known.
+If one of its words may be the name of an excluded file, in the directory of its
+CLI or in ROOT, return `excluded'."
+  (when-let* ((turn (gemini-companion-edit-turn edit))
+              (prompt (gemini-companion-turn-prompt turn)))
+    (if (cl-loop
+         for directory in (delq nil (list (gemini-companion-session-directory
+                                           (gemini-companion-edit-session edit))
+                                          root))
+         thereis (cl-loop
+                  for word in (split-string prompt
+                                            "[][:blank:]\n\"'`(){}<>,;:=@|\\[]+" t)
+                  for name = (gemini-companion-text-trim word ".!?" 'right)
+                  thereis (gemini-companion-privacy-name-hidden-p
+                           (if (string-prefix-p "~/" name)
+                               (expand-file-name name)
+                             (gemini-companion-names-in directory name)))))
+        'excluded
+      (gemini-companion-commit--line prompt))))
+
+(defun gemini-companion-commit--assisted-by (edit)
+  "Return the trailer that names the CLI of EDIT."
+  (let ((session (gemini-companion-edit-session edit)))
+    (concat "Assisted-by: "
+            (gemini-companion-commit--line
+             (concat (gemini-companion-session-title session) " "
+                     (gemini-companion-session-version session))))))
+
+(defun gemini-companion-commit--region ()
+  "Return the begin and the end of the message in this buffer, a cons.
+Before it are the headers of Log Edit mode, and behind it the comments of Git."
+  (save-excursion
+    (goto-char (point-min))
+    (let ((log (derived-mode-p 'log-edit-mode)))
+      (when log
+        (rfc822-goto-eoh)
+        (unless (bobp)
+          (forward-line)))
+      (let* ((beg (point))
+             (end beg)
+             (scissors (and (not log)
+                            (save-excursion (re-search-forward "^# -+ >8 -+$" nil t)))))
+        (while (< (point) (or scissors (point-max)))
+          (unless (looking-at-p (if log "[[:blank:]]*$" "[[:blank:]]*$\\|#"))
+            (setq end (line-end-position)))
+          (forward-line))
+        (cons beg end)))))
+
+(defun gemini-companion-commit--insert (prompts subject trailers)
+  "Insert those of PROMPTS and TRAILERS, lines, that the message has not.
+If SUBJECT is non-nil, a prompt becomes the subject of an empty message.
+Otherwise they become a list at point, or at the end if point is outside of the
+message.  Return non-nil if something was inserted."
+  (save-excursion
+    (let* ((log (derived-mode-p 'log-edit-mode))
+           (region (gemini-companion-commit--region))
+           (find (lambda (regexp)
+                   (save-excursion
+                     (goto-char (point-min))
+                     (re-search-forward (concat "^" regexp "$") (cdr region) t))))
+           (headers (< (point-min) (car region)))
+           (empty (and (= (car region) (cdr region))
+                       (or (not headers)
+                           (and (funcall find "Summary:[[:blank:]]*")
+                                (not (funcall find "Summary:[[:blank:]]*\n[[:blank:]].*"))))))
+           (without (lambda (lines prefix)
+                      (seq-remove (lambda (line)
+                                    (funcall find (concat prefix (regexp-quote line))))
+                                  lines)))
+           (prompts (funcall without prompts "\\(?:Summary: \\|- \\)?"))
+           (trailers (funcall without trailers "")))
+      ;; Log Edit could take a first line for a header.
+      (when (and log empty (or (not headers) (and subject prompts)))
+        (log-edit-set-header "Summary" (or (and subject (car prompts)) "")))
+      (cond ((null prompts))
+            ((not (and subject empty))
+             (gemini-companion-commit--insert-list prompts))
+            ((not log)
+             (goto-char (point-min))
+             (insert (car prompts))))
+      (when trailers
+        (gemini-companion-commit--insert-trailers trailers))
+      (or prompts trailers))))
+
+(defun gemini-companion-commit--insert-list (lines)
+  "Insert LINES as a list, see `gemini-companion-commit--insert'.
+Other lines stay whole, and the first one of a message for Git is its subject."
+  (pcase-let ((text (mapconcat (apply-partially #'concat "- ") lines "\n"))
+              (`(,beg . ,end) (gemini-companion-commit--region)))
+    (goto-char (if (<= beg (point) end) (point) end))
+    (cond ((= (point-min) (line-beginning-position))
+           (end-of-line)
+           (insert "\n\n" text))
+          ((bolp) (insert text "\n"))
+          (t (end-of-line)
+             (insert "\n" text)))))
+
+(defun gemini-companion-commit--insert-trailers (lines)
+  "Insert LINES behind the message, after the trailers that it has."
+  (pcase-let ((`(,beg . ,end) (gemini-companion-commit--region)))
+    (goto-char end)
+    (forward-line 0)
+    (let ((follows (and (looking-at-p "[[:alnum:]-]+: ")
+                        (progn
+                          (while (and (looking-at-p "[[:alnum:]-]+: ")
+                                      (= 0 (forward-line -1))))
+                          (looking-at-p "[[:blank:]]*$")))))
+      (goto-char end)
+      (insert (cond (follows "\n")
+                    ((and (= beg end) (< (point-min) beg)) "")
+                    (t "\n\n"))
+              (string-join lines "\n")))
+    (when (eobp)
+      (insert "\n"))))
+
+;;;; Commands
+
+(defun gemini-companion-commit-message ()
+  "Insert a draft of the commit message in this buffer: what you have asked for.
+The first line of the prompt is the subject if one turn has written what is
+committed; those of several turns are a list.  The trailer `Assisted-by' names
+the CLIs.  A prompt that may name an excluded file is left out.  What the
+message has already stays, and is not inserted again.  No model is asked."
+  (interactive "*")
+  (pcase-let* ((`(,root ,variables ,files) (gemini-companion-commit--here))
+               (edits (or (gemini-companion-commit--edits root variables files)
+                          (user-error (if files
+                                          "No line of a CLI is known in these files"
+                                        "No line of a CLI is known in this commit; \
+stage its changes first"))))
+               ;; One edit of each turn.
+               (turns (seq-uniq (seq-sort-by #'gemini-companion-edit-since #'< edits)
+                                (lambda (a b)
+                                  (eq (gemini-companion-edit-turn a)
+                                      (gemini-companion-edit-turn b)))))
+               (prompts (mapcar (lambda (edit)
+                                  (gemini-companion-commit--prompt edit root))
+                                turns))
+               (inserted (gemini-companion-commit--insert
+                          (seq-uniq (delete "" (seq-filter #'stringp prompts)))
+                          (null (cdr turns))
+                          (seq-uniq (mapcar #'gemini-companion-commit--assisted-by
+                                            edits))))
+               (count (lambda (prompt text)
+                        (let ((count (seq-count (apply-partially #'eq prompt) prompts)))
+                          (if (< 0 count) (format text count) "")))))
+    (message "%s%s%s"
+             (if inserted
+                 "Draft inserted; check it before you commit"
+               "The message has all of the draft already")
+             (funcall count 'excluded "; prompts that may name an excluded file: %d")
+             (funcall count nil "; prompts that are not known: %d"))))
 
 (provide 'gemini-companion-commit)
 ;;; gemini-companion-commit.el ends here

@@ -1081,6 +1081,40 @@ then others have written it in the place of lines that the undo had restored."
        when (cdr last)
        do (setq n (1+ n))))))
 
+;;;; What a text has that another one has not
+
+(defun gemini-companion-record-edits-since (before after)
+  "Return the edits that have written lines of AFTER which BEFORE has not, a list.
+These are looks at two texts of a record.  So are edits which have only removed
+lines there that BEFORE has; what a later edit has written again is not."
+  (let ((known (make-hash-table :test 'eq))
+        (adds (make-hash-table :test 'eq))
+        (edits nil))
+    (cl-flet ((key (line)
+                (cons (car line) (and (gemini-companion-record--there-p (cdr line)) t)))
+              (counts (hunk)
+                (or (gethash hunk known)
+                    (puthash hunk (make-hash-table :test 'equal) known))))
+      (seq-doseq (line before)
+        (when (consp line)
+          (pcase-dolist (`(,hunk) (cdr line))
+            (cl-incf (gethash (key line) (counts hunk) 0)))))
+      (seq-doseq (line after)
+        (when (consp line)
+          (pcase-dolist (`(,hunk . ,how) (cdr line))
+            (when how
+              (puthash hunk t adds)))))
+      (seq-doseq (line after)
+        (when-let* (((consp line))
+                    (last (gemini-companion-record--last (cdr line)))
+                    ((gemini-companion-record--of-edit-p last))
+                    (hunk (car last)))
+          ;; Each of several equal lines of a hunk counts.
+          (when (and (> 0 (cl-decf (gethash (key line) (counts hunk) 0)))
+                     (or (cdr last) (not (gethash hunk adds))))
+            (cl-pushnew (gemini-companion-record-hunk-edit hunk) edits :test #'eq)))))
+    (nreverse edits)))
+
 ;;;; Parts of a change
 
 (defun gemini-companion-record-split (look change new-p old-p)

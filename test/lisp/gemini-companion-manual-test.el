@@ -1058,7 +1058,8 @@ They are named for the user."
       (when (re-search-forward "(?#?'?gemini-companion-privacy-name-hidden-p\\_>" nil t)
         (push file users)))
     ;; Others ask `gemini-companion-context-text-shared-p', which knows the roots.
-    (should (equal '("gemini-companion-compose"   ; a file that the user drops
+    (should (equal '("gemini-companion-commit"    ; words of a prompt, for a message
+                     "gemini-companion-compose"   ; a file that the user drops
                      "gemini-companion-context"   ; that predicate
                      "gemini-companion-lookup"    ; the place of a definition, no text
                      "gemini-companion-privacy"

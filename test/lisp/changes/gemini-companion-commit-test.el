@@ -196,5 +196,280 @@ visits, and the file b."
     (gemini-companion-test-eventually (eql 1 (gemini-companion-test-left)))
     (should (equal '(1) (gemini-companion-test-marked "a")))))
 
+;;;; Drafts
+
+(defmacro gemini-companion-commit-test-with-turns (&rest body)
+  "Run BODY in a repository with the files a and b; `session' is Gemini CLI."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-commit-test-with nil
+     (let ((session (gemini-companion-test-session-like session :client "gemini"
+                                                        :version "0.61.0")))
+       (gemini-companion-test-set-sessions (list session))
+       (gemini-companion-commit-test-git "commit" "-qam" "second")
+       ,@body)))
+
+(defun gemini-companion-commit-test-turn (session prompt &rest files)
+  "Let SESSION write FILES, names and texts, in a turn with PROMPT."
+  (gemini-companion-state-report session 'prompt prompt)
+  (cl-loop for (file text) on files by #'cddr
+           do (gemini-companion-test-writes file text session))
+  (gemini-companion-state-report session 'end nil))
+
+(defun gemini-companion-commit-test-message (function &rest arguments)
+  "Call FUNCTION in the buffer in which git commit asks for its message.
+Git gets ARGUMENTS.  Return the message of the commit."
+  (let* ((directory (make-temp-file "gemini-companion-commit-test-" t))
+         (editor (expand-file-name "editor" directory))
+         (asked (expand-file-name "asked" directory))
+         (process nil))
+    (gemini-companion-test-write
+     editor "#!/bin/sh
+cd \"${0%/*}\"; echo \"$1\" > new; mv new asked; while [ ! -e answered ]; do sleep 0.02; done\n")
+    (set-file-modes editor #o755)
+    (unwind-protect
+        (progn
+          (let ((process-environment (cons (concat "GIT_EDITOR=" editor)
+                                           process-environment)))
+            (setq process (apply #'start-process "gemini-companion-commit-test" nil
+                                 "git" "commit" "-q" arguments)))
+          (gemini-companion-test-eventually (file-exists-p asked))
+          (with-current-buffer (find-file-noselect
+                                (string-trim (gemini-companion-test-file-text asked)))
+            (unwind-protect
+                (progn (goto-char (point-min))
+                       (funcall function)
+                       (save-buffer))
+              (kill-buffer)))
+          (gemini-companion-test-write (expand-file-name "answered" directory) "")
+          (gemini-companion-test-eventually (not (process-live-p process))))
+      (when (process-live-p process)
+        (kill-process process))
+      (delete-directory directory t))
+    (string-trim-right (gemini-companion-commit-test-git "log" "-1" "--format=%B"))))
+
+(ert-deftest gemini-companion-commit-message-of-one-turn-is-its-prompt ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn
+     session "Use words" "a" "one\ntwo\n3\n4\n5\n6\n7\n8\nnine\n" "b" "D\n")
+    ;; Git has an index of its own for the first two.
+    (dolist (arguments '(("-a") ("a") nil))
+      (ert-info ((format "%S" arguments))
+        (unless arguments
+          (gemini-companion-commit-test-git "add" "."))
+        (should (equal "Use words\n\nAssisted-by: Gemini CLI 0.61.0"
+                       (apply #'gemini-companion-commit-test-message
+                              #'gemini-companion-commit-message arguments)))
+        (gemini-companion-commit-test-git "reset" "-q" "HEAD^")))))
+
+(ert-deftest gemini-companion-commit-message-of-a-part-has-the-turns-of-the-part ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First"
+                                       "a" "one\ntwo\n3\n4\n5\n6\n7\n8\nnine\n")
+    (gemini-companion-commit-test-turn session "Second"
+                                       "a" "one\ntwo\n3\n4\n5\n6\nseven\n8\nnine\n")
+    (gemini-companion-commit-test-turn session "Third" "sp ace é" "new\n")
+    (let ((text (gemini-companion-test-file-text "a")))
+      (gemini-companion-test-write "a" "one\n2\n3\n4\n5\n6\nseven\n8\nnine\n")
+      (gemini-companion-commit-test-git "add" "a")
+      (gemini-companion-test-write "a" text))
+    (should (equal "Second\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    #'gemini-companion-commit-message)))
+    ;; Amended with another part, and then without one.
+    (gemini-companion-commit-test-git "add" "sp ace é")
+    (should (equal "Second\n\n- Third\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    #'gemini-companion-commit-message "--amend")))
+    (should (equal "- Second\n- Third\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    (lambda ()
+                      (erase-buffer)
+                      (gemini-companion-commit-message))
+                    "--amend")))
+    ;; Lines that are only removed.
+    (gemini-companion-commit-test-turn session "Fourth"
+                                       "a" "one\ntwo\n3\n4\n6\nseven\n8\nnine\n")
+    (should (equal "- First\n- Fourth\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    #'gemini-companion-commit-message "-a")))))
+
+(ert-deftest gemini-companion-commit-message-leaves-out-what-is-written-again ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First" "b" "D\n")
+    (gemini-companion-commit-test-turn session "No, that" "b" "E\n")
+    (gemini-companion-commit-test-turn session "Third"
+                                       "a" "one\n2\n3\n4\n5\nsix\n7\n8\nnine\n")
+    ;; The user takes the line back, and writes another one.
+    (gemini-companion-test-write "a" "mine\none\n2\n3\n4\n5\n6\n7\n8\nnine\n")
+    (should (equal "No, that\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    #'gemini-companion-commit-message "-a")))))
+
+(ert-deftest gemini-companion-commit-message-keeps-what-is-typed ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First" "a" "1\ntwo\n")
+    (gemini-companion-commit-test-turn session "Second" "b" "D\n")
+    (let ((twice (lambda ()
+                   (gemini-companion-commit-message)
+                   (let ((text (buffer-string)))
+                     (should (string-match-p
+                              "already"
+                              (ert-with-message-capture said
+                                (gemini-companion-commit-message)
+                                said)))
+                     (should (equal text (buffer-string)))))))
+      (pcase-dolist
+          (`(,typed ,point ,message)
+           '(("Subject" 4 "Subject\n\n- First\n- Second\n\nAssisted-by: Gemini CLI 0.61.0")
+             ("Subject\n\nWhy.\nMore.\n\nSigned-off-by: a <a@b>" 10
+              "Subject\n\n- First\n- Second\nWhy.\nMore.\n\nSigned-off-by: a <a@b>
+Assisted-by: Gemini CLI 0.61.0")
+             ("Subject\n\nWhy.\nMore." 12
+              "Subject\n\nWhy.\n- First\n- Second\nMore.\n
+Assisted-by: Gemini CLI 0.61.0")
+             ("Subject\n\nWhy.\nNote: more." 25
+              "Subject\n\nWhy.\nNote: more.\n- First\n- Second\n
+Assisted-by: Gemini CLI 0.61.0")
+             ("Subject\n\n- First\n- Second\n\nWhy.\nNote: more." 1
+              "Subject\n\n- First\n- Second\n\nWhy.\nNote: more.\n
+Assisted-by: Gemini CLI 0.61.0")
+             ("Fix: subject\n\n- Second" 3
+              "Fix: subject\n\n- First\n\n- Second\n\nAssisted-by: Gemini CLI 0.61.0")))
+        (ert-info (typed)
+          (should (equal message
+                         (gemini-companion-commit-test-message
+                          (lambda ()
+                            (insert typed)
+                            (goto-char point)
+                            (funcall twice))
+                          "-a" "-v")))
+          (gemini-companion-commit-test-git "reset" "-q" "HEAD^")))
+      ;; Point is in what git removes, which has such a line.
+      (gemini-companion-test-write "c" " First\n")
+      (gemini-companion-commit-test-git "add" "c")
+      (gemini-companion-commit-test-git "commit" "-qm" "third" "c")
+      (gemini-companion-test-write "c" "")
+      (should (equal "Subject\n\n- First\n- Second\n\nAssisted-by: Gemini CLI 0.61.0"
+                     (gemini-companion-commit-test-message
+                      (lambda ()
+                        (insert "Subject\n")
+                        (should (string-search "\n- First\n" (buffer-string)))
+                        (goto-char (point-max))
+                        (funcall twice))
+                      "-a" "-v"))))))
+
+(ert-deftest gemini-companion-commit-message-has-no-odd-prompt ()
+  (gemini-companion-commit-test-with-turns
+    (let ((gemini-companion-excluded '("/\\.env\\'" "\\.key\\'"))
+          (n 0))
+      (pcase-dolist
+          (`(,prompt ,subject)
+           `(("# 12:\tfix\e[31m it\u202e" "12: fix [31m it")
+             (,(apply #'concat (make-list 500 "Long "))
+              ,(concat (apply #'concat (make-list 13 "Long ")) "Long…"))
+             (,(make-string 60 ?漢) ,(concat (make-string 34 ?漢) "…"))
+             ("Read @.env" nil) ("Why is ‘x’ in ~/my.key?" nil) ("See (src/a.key), b" nil)
+             (nil nil)))
+        (ert-info ((format "%S" prompt))
+          (gemini-companion-commit-test-turn session prompt
+                                             "b" (format "%d\n" (cl-incf n)))
+          (let* ((said nil)
+                 (message (gemini-companion-commit-test-message
+                           (lambda ()
+                             (setq said (ert-with-message-capture said
+                                          (gemini-companion-commit-message)
+                                          said)))
+                           "-a")))
+            (should (equal (concat subject (and subject "\n\n")
+                                   "Assisted-by: Gemini CLI 0.61.0")
+                           (string-trim message)))
+            (should (string-match-p (cond (subject "check it before you commit\n*\\'")
+                                          (prompt "excluded file: 1\n*\\'")
+                                          (t "not known: 1\n*\\'"))
+                                    said))))))))
+
+(ert-deftest gemini-companion-commit-message-says-where-there-is-none ()
+  (gemini-companion-commit-test-with-turns
+    (should (string-match-p "No commit message here"
+                            (gemini-companion-test-refusal
+                              (gemini-companion-commit-message))))
+    (gemini-companion-commit-test-turn session "First" "b" "D\n")
+    (gemini-companion-test-write "a" "mine\n")
+    (gemini-companion-commit-test-git "add" "a")
+    (should (equal "Mine"
+                   (gemini-companion-commit-test-message
+                    (lambda ()
+                      (insert "Mine")
+                      (should (string-match-p
+                               "No line of a CLI is known"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-commit-message))))))))))
+
+(ert-deftest gemini-companion-commit-message-leaves-out-what-is-only-renamed ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First" "a" "1\ntwo\n3\n4\n5\n")
+    (gemini-companion-commit-test-git "commit" "-qam" "third")
+    (find-file "a")
+    (vc-rename-file (expand-file-name "a") (expand-file-name "c"))
+    (gemini-companion-commit-test-turn session "Second" "b" "D\n")
+    (should (equal "Second\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    #'gemini-companion-commit-message "-a")))))
+
+(ert-deftest gemini-companion-commit-message-is-of-its-work-tree ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First" "b" "D\n")
+    (gemini-companion-commit-test-git "worktree" "add" "-q" "--detach" "other")
+    (gemini-companion-commit-test-git "init" "-q" "alone")
+    (gemini-companion-test-write "alone/c" "c\n")
+    (let ((default-directory (expand-file-name "alone/")))
+      (gemini-companion-commit-test-git "add" ".")
+      (gemini-companion-commit-test-git "commit" "-qm" "first"))
+    (gemini-companion-commit-test-git "-c" "protocol.file.allow=always"
+                                      "submodule" "--quiet" "add"
+                                      (expand-file-name "alone") "sub")
+    (dolist (directory '("other/" "sub/" "alone/"))
+      (ert-info (directory)
+        (let ((default-directory (expand-file-name directory)))
+          (gemini-companion-commit-test-turn session (concat "In " directory)
+                                             "new" "x\n")
+          (gemini-companion-commit-test-git "add" ".")
+          (should (equal (format "In %s\n\nAssisted-by: Gemini CLI 0.61.0" directory)
+                         (gemini-companion-commit-test-message
+                          #'gemini-companion-commit-message))))))))
+
+(ert-deftest gemini-companion-commit-message-of-vc-is-of-the-files-there ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First" "a" "1\ntwo\n")
+    (gemini-companion-commit-test-turn session "Amend: yes" "b" "D\n")
+    (find-file "b")
+    (pcase-dolist (`(,files ,message)
+                   `((("b") "Amend: yes\n\nAssisted-by: Gemini CLI 0.61.0")
+                     (("a" "b")
+                      "- First\n- Amend: yes\n\nAssisted-by: Gemini CLI 0.61.0")))
+      (vc-checkin (mapcar #'expand-file-name files) 'Git)
+      (with-current-buffer "*vc-log*"
+        (gemini-companion-commit-message)
+        (let ((text (buffer-string)))
+          (gemini-companion-commit-message)
+          (should (equal text (buffer-string))))
+        (log-edit-done))
+      (gemini-companion-test-eventually
+        (equal message (string-trim (gemini-companion-commit-test-git
+                                     "log" "-1" "--format=%B"))))
+      (gemini-companion-commit-test-git "reset" "-q" "HEAD^"))))
+
+(ert-deftest gemini-companion-commit-message-names-each-cli ()
+  (gemini-companion-commit-test-with-turns
+    (let ((qwen (gemini-companion-session-make
+                 :id "two" :client "qwen" :directory default-directory :pid 2)))
+      (gemini-companion-test-set-sessions (list session qwen))
+      (gemini-companion-commit-test-turn session "First" "a" "1\ntwo\n")
+      (gemini-companion-commit-test-turn qwen "Second" "b" "D\n")
+      (should (equal "- First\n- Second\n
+Assisted-by: Gemini CLI 0.61.0\nAssisted-by: Qwen Code"
+                     (gemini-companion-commit-test-message
+                      #'gemini-companion-commit-message "-a"))))))
+
 (provide 'gemini-companion-commit-test)
 ;;; gemini-companion-commit-test.el ends here
