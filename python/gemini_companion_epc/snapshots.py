@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from . import git
-from .git import GitError, GitTooSlow
+from .git import GitError, GitFailed, GitTooSlow
 from .system import birth_time
 
 LARGEST_TEXT = 5 * 1024 * 1024
@@ -231,6 +231,22 @@ class Change(NamedTuple):
     mode_before: int
     """As in git: 0o100644, 0o100755, 0o120000 for a symbolic link, or 0."""
     mode_after: int
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the file has what it had."""
+        return (self.before, self.mode_before) == (self.after, self.mode_after)
+
+
+class Moved(NamedTuple):
+    """What git has changed in going from one commit to another."""
+
+    changes: Collection[Change] = ()
+    is_in_files: bool = False
+    """Whether it has changed the files, too, and not only what is checked out."""
+
+
+_NOTHING = Moved()
 
 
 class Taken(NamedTuple):
@@ -891,7 +907,7 @@ class Store:
     # Differences
 
     def difference(
-        self, before: Snapshot, after: Snapshot, moved: Collection[Change] = ()
+        self, before: Snapshot, after: Snapshot, moved: Moved = _NOTHING
     ) -> Difference:
         """Return what is known about the time between two snapshots in a row.
 
@@ -901,7 +917,7 @@ class Store:
         unknown: list[str] = []
         gone = self._gone(before, after)
         same = before.tree == after.tree
-        expected = {each.path: each for each in moved}
+        expected = {each.path: each for each in moved.changes}
         by_git: list[Change] = []
         for each in [] if same else self._differences(before.tree, after.tree):
             if after.why_unlooked(each.path):
@@ -924,6 +940,10 @@ class Store:
             )
             by_git += converted
             changes = [each for each in changes if each not in converted]
+        elif moved.is_in_files:
+            left = [self._after_git(each, expected.get(each.path)) for each in changes]
+            by_git += [each for each in left if each.is_nothing]
+            changes = [each for each in left if not each.is_nothing]
         # Emacs has made a backup file, and then its file went.
         deleted = {each.path for each in changes if not each.after} | gone.keys()
         changes = [
@@ -969,6 +989,39 @@ class Store:
             and is_same(each.after, other.after)
             and each[3:] == other[3:]
         ]
+
+    def _after_git(self, change: Change, moved: Change | None) -> Change:
+        """Return ``change`` without what git has ``moved`` in the same file.
+
+        That is as if the file had got it before, merged with what it had that was not
+        committed.  If that is a conflict, it stays part of the change.
+        """
+        if moved is None:
+            return change
+        if (change.before, change.mode_before) == (moved.before, moved.mode_before):
+            return change._replace(before=moved.after, mode_before=moved.mode_after)
+        merged = self._merged(change.before, moved.before, moved.after)
+        return change._replace(before=merged or change.before)
+
+    def _merged(self, *blobs: str) -> str:
+        """Return the blob that merges the first and the last of ``blobs``, or "".
+
+        The one between is what both were made of.
+        """
+        contents = self._contents({*blobs} - {""})
+        files = []
+        for number, blob in enumerate(blobs):
+            if (content := contents.get(blob)) is None:
+                return ""
+            file = Path(self.directory) / f"merged{number}"
+            file.write_bytes(content)
+            files.append(str(file))
+        try:
+            content = self._git("merge-file", "-p", "-q", *files)
+        except GitFailed:
+            return ""
+        options = "-w", "--no-filters", "--stdin"
+        return self._git("hash-object", *options, given=content).decode().strip()
 
     def _gone(self, before: Snapshot, after: Snapshot) -> dict[str, Reason]:
         """Return what is gone of what ``before`` has not looked at."""
@@ -1260,36 +1313,70 @@ class Store:
             self._head = Head(commit, size)
         return self._head
 
-    def moved(self, before: Head, after: Head, since: int) -> list[Change]:
+    def moved(self, before: Head, after: Head, since: int) -> Moved:
         """Return what git has changed in going from one of `head` to another.
 
-        That is the contents of commits that existed before.  Files of those that were
-        made in between, ``since`` a time in nanoseconds, are left out, and so are those
-        that commands have made earlier, see `add_own`, or copies of both.
+        That is the contents of commits that existed before.  What those have changed is
+        left out that were made in between, ``since`` a time in nanoseconds, or that
+        commands have made earlier, see `add_own`, or copies of both.
         """
         old, new = before.commit, after.commit
         if old == new or not old or not new:
-            return []
+            return _NOTHING
+        steps = self._steps(before.size, after.size)
+        amended = _amended(steps)
         try:
-            made = self._made(before, after, since)
+            made = self._made(steps, before, after, since)
             if self._own or made:
-                made |= self._copied(old, new, self._own | self._authors(made))
+                authors = self._authors(made - amended.keys())
+                made |= self._copied(old, new, self._own | authors)
+            new = self._without(new, made, amended)
+            if made:
+                made &= self._listed("%h", new, f"^{old}").keys()
             names = self._names_in(made)
             changes = self._differences(old, new)
         except GitTooSlow:
             raise
         except GitError as error:
             raise SnapshotError(f"what git has changed is unknown: {error}") from None
-        return [each for each in changes if each.path not in names]
+        return Moved(
+            [each for each in changes if each.path not in names],
+            bool(steps) and not any(map(_resets, steps)),
+        )
+
+    def _without(
+        self, commit: str, made: Collection[str], amended: Mapping[str, str]
+    ) -> str:
+        """Return the commit on which those ``made`` last are that lead to ``commit``.
+
+        Of an ``amended`` one, that is the one that it was before.
+        """
+        parents = self._listed("%P", "--no-walk", *made) if made else {}
+        while commit in parents:
+            below = amended.get(commit) or parents[commit]
+            if not below or " " in below:
+                break
+            commit = below
+        return commit
 
     def add_own(self, before: Head, after: Head, since: int) -> None:
         """Take note that commands have made the commits ``since`` a time."""
-        if before != after:
-            self._own |= self._authors(self._made(before, after, since))
+        if before == after:
+            return
+        steps = self._steps(before.size, after.size)
+        made = self._made(steps, before, after, since)
+        # The author of an amended one is that of what it was before.
+        authors = self._authors(made - _amended(steps).keys())
+        self._own |= dict.fromkeys(made, "") | authors
 
-    def _made(self, before: Head, after: Head, since: int) -> set[str]:
-        """Return the commits that were made between two of `head`, not by git alone."""
-        if steps := self._steps(before.size, after.size):
+    def _made(
+        self, steps: Sequence[str], before: Head, after: Head, since: int
+    ) -> set[str]:
+        """Return the commits that were made between two of `head`, not by git alone.
+
+        The ``steps`` are those of the reflog.
+        """
+        if steps:
             return {step.split(" ", 2)[1] for step in steps if not _is_by_git(step)}
         # Without a reflog, those are the new ones.
         seconds = since // 10**9
@@ -1451,6 +1538,18 @@ def _below(root: str, directory: str) -> str:
 def _commits(line: str) -> bool:
     """Return whether ``line`` of a reflog says that a commit was made, and no more."""
     return line.partition("\t")[2].startswith("commit: ")
+
+
+def _amended(steps: Iterable[str]) -> dict[str, str]:
+    """Return the commits that ``steps`` of a reflog amended, by what they are now."""
+    words = (step.split(" ", 2) for step in steps if "\tcommit (amend)" in step)
+    return {new: old for old, new, _ in words}
+
+
+def _resets(line: str) -> bool:
+    """Return whether ``line`` of a reflog may have changed no file, only HEAD."""
+    old, new, _ = line.split(" ", 2)
+    return old != new and line.partition("\t")[2].startswith("reset:")
 
 
 def _is_by_git(line: str) -> bool:

@@ -418,12 +418,12 @@ def test_what_git_moves_is_known_and_new_commits_are_not(tree: Tree) -> None:
         before, head = tree.last, store.head()
         step()
         tree.last = tree.take()
-        moved = store.moved(head, store.head(), before.time)
-        difference = store.difference(before, tree.last, moved)
+        by_git = store.moved(head, store.head(), before.time)
+        difference = store.difference(before, tree.last, by_git)
         time.sleep(0.01)
         others = {each.path for each in difference.changes}
-        assert difference.by_git == len(moved)
-        return {each.path for each in moved}, others
+        assert difference.by_git == len(by_git.changes)
+        return {each.path for each in by_git.changes}, others
 
     assert moved(lambda: tree.git("checkout", "-q", "other")) == ({"a", "b"}, set())
     tree.write(c=b"dirty\n")

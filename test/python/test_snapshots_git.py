@@ -149,6 +149,75 @@ def test_lines_of_a_colleague_beside_those_of_an_earlier_command_are_by_git(
     assert tree.difference.by_git == 2
 
 
+ONE = b"one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+NINE = b"1\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+BOTH = b"one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+
+
+@pytest.mark.parametrize("way", PULLS)
+def test_lines_of_a_colleague_beside_those_of_the_user_are_by_git(
+    tree: Tree, other: Tree, way: str
+) -> None:
+    by_colleague(other)
+    if way == "merge":
+        tree.write(mine=b"1\n")
+        tree.commit("mine")
+    tree.write(b=ONE)
+    tree.begin()
+    pull, *options = PULLS[way]
+    assert steps(tree, lambda: tree.git(pull, "--autostash", *options)) == set()
+    assert (tree.root / "b").read_bytes() == BOTH
+    assert tree.difference.by_git == 2
+
+
+@pytest.mark.parametrize("way", ["after", "amended", "committed", "autostash"])
+def test_lines_of_a_colleague_are_not_of_a_command_that_pulls_them(
+    tree: Tree, other: Tree, way: str
+) -> None:
+    by_colleague(other)
+    tree.begin()
+
+    def do() -> None:
+        if way in ("after", "amended"):
+            tree.git(*PULLS["fast-forward"])
+            tree.write(b=BOTH)
+            if way == "amended":
+                tree.git("commit", "-aq", "--amend", "--no-edit")
+            return
+        tree.write(b=ONE)
+        if way == "committed":
+            tree.commit("own")
+        pull, *options = PULLS["rebase"]
+        tree.git(pull, "--autostash", *options)
+
+    assert steps(tree, do) == {"b"}
+    (change,) = tree.difference.changes
+    assert tree.content(change.before) == NINE
+    assert tree.content(change.after) == BOTH
+    assert tree.difference.by_git == 1
+    # Nor are they if it gets that commit again.
+    tree.git("reset", "-q", "--hard", "HEAD~1")
+    tree.last = tree.take()
+    time.sleep(0.01)
+    if way != "committed":
+        assert steps(tree, lambda: tree.git(*PULLS["rebase"])) == set()
+        assert tree.difference.by_git
+
+
+def test_head_that_moves_without_the_files_is_no_change_of_them(tree: Tree) -> None:
+    tree.write(a=b"2\n")
+    tree.commit("second")
+    tree.begin()
+
+    def do() -> None:
+        tree.git("reset", "-q", "--soft", "HEAD~1")
+        tree.write(a=b"3\n")
+
+    assert steps(tree, do) == {"a"}
+    (change,) = tree.difference.changes
+    assert tree.content(change.before) == b"2\n"
+
+
 def test_commit_of_the_user_is_not_of_a_command_that_copies_it(tree: Tree) -> None:
     tree.git("checkout", "-qb", "other")
     tree.write(theirs=b"1\n")
