@@ -74,6 +74,13 @@ class StubEmacs(Emacs):
         self.asked.append((kind, facts, parts))
         return dict(await self.on_question())
 
+    def asked_of(self, *kinds: str) -> list[str]:
+        """Return which of ``kinds`` were asked, in order.
+
+        Between them, a snapshot may ask, such as which files were saved.
+        """
+        return [kind for kind, *_ in self.asked if kind in kinds]
+
     async def ping(self) -> None:
         if self.is_silent:
             await never()

@@ -371,6 +371,9 @@ def test_the_result_of_a_tool_has_what_emacs_adds(alone: Alone, tmp_path: Path) 
     discovery(tmp_path, alone.port, alone.token)
     file = tmp_path / "a.py"
 
+    def asked() -> list[str]:
+        return alone.emacs.asked_of("edited", "addition", "read")
+
     def added(event: Facts) -> str:
         alone.emacs.asked.clear()
         output = run_hook(tmp_path, json.dumps(event))["hookSpecificOutput"]
@@ -380,15 +383,13 @@ def test_the_result_of_a_tool_has_what_emacs_adds(alone: Alone, tmp_path: Path) 
     alone.answer({**errors, "text": "undone"})
     edited = json.loads(event(file))
     assert added(edited).endswith("3: error: bad\n\nundone")
-    kinds = [kind for kind, *_ in alone.emacs.asked]
-    assert kinds == ["edited", "addition", "read"]
+    assert asked() == ["edited", "addition", "read"]
     # An edit that has failed, and a command.
     failed = {**edited, "tool_response": {"error": {"message": "not found"}}}
     command = {**edited, "tool_name": "run_shell_command", "tool_input": {}}
     for result in (failed, command):
         assert added(result) == "undone"
-        kinds = [kind for kind, *_ in alone.emacs.asked]
-        assert kinds[-2:] == ["addition", "read"]
+        assert asked() == ["addition", "read"]
 
 
 @pytest.mark.parametrize(
@@ -402,8 +403,7 @@ def test_what_emacs_adds_to_a_prompt_is_confirmed_once_it_is_printed(
     alone: Alone, tmp_path: Path, bridge: type[Bridge], prompt: Facts
 ) -> None:
     def asked() -> list[str]:
-        kinds = [kind for kind, *_ in alone.emacs.asked]
-        return [kind for kind in kinds if kind in ("turn", "addition", "read")]
+        return alone.emacs.asked_of("turn", "addition", "read")
 
     discovery(tmp_path, alone.port, alone.token)
     text = json.dumps({**prompt, "cwd": str(tmp_path)})
@@ -443,9 +443,7 @@ def test_what_emacs_adds_to_a_prompt_is_not_confirmed_if_it_cannot_be_printed(
     process.stdin.write(json.dumps(prompt).encode())
     process.stdin.close()
     assert process.wait(BOUND) != 0
-    asked = [kind for kind, *_ in alone.emacs.asked]
-    assert "addition" in asked
-    assert "read" not in asked
+    assert alone.emacs.asked_of("addition", "read") == ["addition"]
 
 
 def test_the_hook_ends_when_emacs_does(alone: Alone, tmp_path: Path) -> None:

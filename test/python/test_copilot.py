@@ -332,7 +332,7 @@ def test_what_emacs_adds_to_a_prompt_is_the_context_of_copilot(alone: Alone) -> 
     body = {"method": "event", "event": event, "confirms": True, "pid": os.getpid()}
     answer = request(alone.port, f"{alone.token}.copilot", body)
     assert answer == (200, {"additionalContext": "undone"})
-    assert [kind for kind, *_ in alone.emacs.asked] == ["turn", "addition"]
+    assert alone.emacs.asked_of("turn", "addition", "ended") == ["turn", "addition"]
 
 
 def test_the_directory_of_a_session_is_that_of_the_last_event(
