@@ -567,7 +567,7 @@ def on_row(emacs: Emacs, text: str) -> None:
     emacs.holds(
         f"""(with-current-buffer "*gemini*"
               (goto-char (point-min))
-              (when (re-search-forward {lisp("written +" + text)} nil t)
+              (when (re-search-forward {lisp("written .*" + text)} nil t)
                 (set-window-point (get-buffer-window) (line-beginning-position))
                 t))"""
     )
@@ -667,6 +667,45 @@ def writes(world: World, emacs: Emacs, text: str) -> None:
     around(world, begins=False)
     emacs.holds(f"""(equal {lisp(text)} (gemini-companion-edit-after
                                          (car (last (gemini-companion-edits)))))""")
+
+
+@differs
+def test_renamed_file_stays_while_its_old_name_is_taken(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link(world, emacs)
+    repository(world)
+    serves(emacs)
+    for old, content in ("name.txt", b"name\n"), ("name.bin", b"\0name\n"):
+        text = old == "name.txt"
+        taken, moved = (
+            world.file(old, content),
+            world.project / old.replace("name", "moved"),
+        )
+        around(world, begins=True)
+        taken.rename(moved)
+        around(world, begins=False)
+        emacs.holds(f"(= {2 if text else 3} (length (gemini-companion-edits)))")
+        taken.write_bytes(b"others\n")
+        if text:
+            undoes(emacs, moved.name, f"{old}, renamed; create that again first")
+        else:
+            undoes(emacs, "2 files", "Nothing undone")
+            emacs.wait_for(
+                f"{moved.name} is {old}, renamed, which cannot be created again"
+            )
+        assert taken.read_bytes() == b"others\n"
+        assert moved.read_bytes() == content
+        # Once nobody has the name, both are as they were.
+        taken.unlink()
+        if text:
+            on_row(emacs, old)
+            emacs.keys("u")
+            eventually(taken.exists, "the old name")
+            undoes(emacs, moved.name, "Deleted")
+        else:
+            undoes(emacs, "2 files", "Undid 2 files")
+        has(taken, content)
+        eventually(lambda: not moved.exists(), "the new name is gone")  # noqa: B023
 
 
 def test_cli_goes_on_if_emacs_hangs_or_the_server_is_killed(world: World) -> None:
