@@ -1034,15 +1034,19 @@ An Emacs that worked there was KILLED at that time.  Return what is wrong."
                       (gemini-companion-saved--restore-file
                        (expand-file-name (format "f%d" n)))))
                   messages))
-          (append
-           (and (string-match-p "Saved changes" (or messages ""))
-                (list :messages messages))
-           (cl-loop for n below 6
-                    for name = (format "f%d" n)
-                    append (gemini-companion-saved-test-wrong
-                            name (- killed (gemini-companion-saved-test-longest log))
-                            (seq-filter (lambda (step) (equal name (nth 1 step)))
-                                        log)))))
+          (prog1
+              (append
+               (and (string-match-p "Saved changes" (or messages ""))
+                    (list :messages messages))
+               (cl-loop for n below 6
+                        for name = (format "f%d" n)
+                        append (gemini-companion-saved-test-wrong
+                                name (- killed (gemini-companion-saved-test-longest log))
+                                (seq-filter (lambda (step) (equal name (nth 1 step)))
+                                            log))))
+            ;; What this kill has lost, the next one has not.
+            (dotimes (n 6)
+              (gemini-companion-saved-test-log-step (format "f%d" n)))))
       (gemini-companion-saved-test-end 'killed))))
 
 (provide 'gemini-companion-saved-test)
