@@ -895,9 +895,7 @@ Return nil if EDIT ended meanwhile."
   (gemini-companion-request-read
    edit
    (format "Reject %s; reason for %s%s: "
-           (if-let* ((group (gemini-companion-edit-group edit)))
-               (gemini-companion-request-change group)
-             (gemini-companion-edit-name edit))
+           (gemini-companion-edit-name edit)
            (gemini-companion-session-title (gemini-companion-edit-session edit))
            (if (gemini-companion-edit-comments edit)
                " (in addition to your comments)"
@@ -925,13 +923,11 @@ the CLI, or are added to the kill ring if it runs in no terminal of this
 Emacs.  EDIT is by default that of the review in the current buffer, or of
 the displayed review."
   (interactive)
-  (let* ((edit (gemini-companion-prompt--to-reject edit))
-         (group (gemini-companion-edit-group edit))
-         (edits (if group (gemini-companion-request-edits group) (list edit))))
+  (let ((edit (gemini-companion-edit-open-or-error edit)))
     (when-let* ((reason (or reason (gemini-companion-prompt--read-reason edit)))
                 (text (string-join
                        (append (unless (string-blank-p reason) (list reason))
-                               (mapcan #'gemini-companion-prompt--comments edits))
+                               (gemini-companion-prompt--comments edit))
                        "\n\n")))
       (when (string-empty-p text)
         (user-error "No reason given; %s rejects without one"
@@ -939,10 +935,7 @@ the displayed review."
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-edit-reject]")))
       (gemini-companion-prompt--check-length text)
-      (if group
-          ;; The group adds the comments, and the model waits for its answer.
-          (gemini-companion-request-answer group (cons 'refuse reason))
-        (gemini-companion-prompt--reject edit text)))))
+      (gemini-companion-prompt--reject edit text))))
 
 (defun gemini-companion-prompt--submit-reason (session text ended)
   "Submit TEXT, the reason of a rejection, as the next prompt of SESSION.
@@ -966,19 +959,6 @@ terminal."
        (format "Rejected; %s did not accept the prompt" name)
        ended)
       (message "Rejected; the reason will be submitted in %s" name))))
-
-(defun gemini-companion-prompt--to-reject (edit)
-  "Return EDIT, by default the one at point, or the first one of a group there."
-  (pcase (gemini-companion-edits-to-answer edit)
-    (`(,edit) edit)
-    ((and `(,edit . ,others)
-          (let group (gemini-companion-edit-group edit))
-          (guard (and group
-                      (seq-every-p (lambda (other)
-                                     (eq group (gemini-companion-edit-group other)))
-                                   others))))
-     edit)
-    (_ (user-error "No edit on this line"))))
 
 (defun gemini-companion-prompt--reject (edit text)
   "Reject EDIT for the reason TEXT, which includes its comments.

@@ -37,8 +37,8 @@
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-tools)))
   "Return the command that links CLIs, and the keys that answer a permission."
-  '((nil nil ("q" gemini-companion-permission-quit nil (permission plan inquiry)
-              :header "close"))
+  '((nil nil ("q" gemini-companion-permission-quit nil
+              (permission plan inquiry rename) :header "close"))
     (nil nil ("RET" gemini-companion-permission-answer-there nil
               (permission plan inquiry) :header "terminal"))
     (nil nil ("r" gemini-companion-permission-refuse-with-reason nil (plan)
@@ -47,11 +47,11 @@
               :header "comment"))
     (nil nil ("a" gemini-companion-inquiry-choose nil (inquiry)
               :header "answer"))
-    (nil nil ("R" gemini-companion-permission-refuse-with-reason nil (permission)
-              :header "reason"))
-    (nil nil ("r" gemini-companion-permission-refuse nil (permission)
+    (nil nil ("R" gemini-companion-permission-refuse-with-reason nil
+              (permission rename) :header "reason"))
+    (nil nil ("r" gemini-companion-permission-refuse nil (permission rename)
               :header "refuse"))
-    (nil nil ("C-c C-c" gemini-companion-permission-allow nil (permission)
+    (nil nil ("C-c C-c" gemini-companion-permission-allow nil (permission rename)
               :header "allow"))
     ("CLI" "P"
      ("t" gemini-companion-tools "Link CLIs" (global) :on linked))))

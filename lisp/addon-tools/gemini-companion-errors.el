@@ -73,8 +73,7 @@ the version of CONTENT that a report must name, or t."
   "The search for the errors that one edit introduced.
 FILE is a true name.  BEFORE and AFTER are its texts before and after the edit;
 BEFORE is nil for a new file.  CALLBACK is called with the result, not later
-than at END, a `float-time'.  If ALL is non-nil, BEFORE is nil,
-and the result is what was found in AFTER.
+than at END, a `float-time'.
 
 STATE is `waiting' until the check is the first in the queue, `texts' during
 the search for errors of FILE, and then `others' during the search for errors
@@ -87,7 +86,7 @@ OLD, which may be nil, and NEW are the `gemini-companion-errors--text's before
 and after the edit.  LEFT lists those still to ask about, in order; one may
 occur twice.  NAMES is a regexp for the names whose definitions were changed,
 or nil, and OTHERS are the buffers that use one of them."
-  file before after callback end all (state 'waiting)
+  file before after callback end (state 'waiting)
   source server version old new left names others)
 
 (defvar gemini-companion-errors--checks nil
@@ -423,18 +422,6 @@ check takes longer than `gemini-companion-errors-timeout'."
         :after (gemini-companion-text-normalized after)
         :callback answer)))))
 
-(defun gemini-companion-errors-find (answer file text)
-  "Find the errors of FILE, a true name, whose text is TEXT, and call ANSWER.
-The argument of ANSWER is a list with one element, the list of the errors,
-each a list of LINE, TEXT and SOURCE.  It is nil if the check takes longer
-than `gemini-companion-errors-timeout'."
-  (if (< gemini-companion-errors--largest (string-bytes text))
-      (funcall answer nil)
-    (gemini-companion-errors--begin
-     (make-gemini-companion-errors--check
-      :file file :after (gemini-companion-text-normalized text)
-      :all t :callback answer))))
-
 (defun gemini-companion-errors--begin (check)
   "Add CHECK to the end of the queue, and start the timer of the queue."
   (setf (gemini-companion-errors--check-end check)
@@ -669,14 +656,6 @@ Do nothing if CHECK has ended, or no longer asks about TEXT."
               (setf (gemini-companion-errors--text-asked text) sent))))))))
 
 (defun gemini-companion-errors--finish (check)
-  "End CHECK with its result."
-  (if (gemini-companion-errors--check-all check)
-      (gemini-companion-errors--end
-       check (gemini-companion-errors--text-found
-              (gemini-companion-errors--check-new check)))
-    (gemini-companion-errors--compare check)))
-
-(defun gemini-companion-errors--compare (check)
   "End CHECK with the new errors, or with nil if the file has another text."
   (pcase-let* (((cl-struct gemini-companion-errors--check
                            file before after old new names others)

@@ -16,7 +16,7 @@
 ;;
 ;; Plans and questions of models arrive and end in the same way: their structs include
 ;; the struct of a permission, and have methods for the generic functions of this
-;; file.  No key allows them.
+;; file.  No key allows them.  A rename is a permission that Emacs itself asks for.
 
 ;;; Code:
 
@@ -138,12 +138,16 @@ if INPUT is too long to be displayed whole, but display the question."
         (cond ((and id (zerop (gemini-companion-permission-cut permission)))
                (setf (gemini-companion-permission-id permission) id
                      (gemini-companion-permission-answer permission) answer)
-               (cl-callf append gemini-companion-permission--open (list permission))
-               (gemini-companion-request-notify permission 'opened))
+               (gemini-companion-permission-open permission))
               (t
                (funcall answer nil)
                (gemini-companion-state-ask
                 (gemini-companion-permission-session permission) permission)))))))
+
+(defun gemini-companion-permission-open (permission)
+  "Add PERMISSION, which has its answer function, to those that await an answer."
+  (cl-callf append gemini-companion-permission--open (list permission))
+  (gemini-companion-request-notify permission 'opened))
 
 (defun gemini-companion-permission--private-p (directory)
   "Return non-nil if nothing of DIRECTORY is shared now."
@@ -242,8 +246,8 @@ For a CLI that is linked but not connected, return a session of its process."
                     ((< 1 pid)))
           (gemini-companion-session-unconnected client pid directory)))))
 
-(defun gemini-companion-permission--close (permission outcome)
-  "End PERMISSION by OUTCOME, and close its buffer once it is not selected."
+(defun gemini-companion-permission-close (permission outcome)
+  "End PERMISSION by OUTCOME if it is open; close its buffer once it is left."
   (when (memq permission gemini-companion-permission--open)
     (setf (gemini-companion-permission-outcome permission) outcome)
     (setq gemini-companion-permission--open
@@ -260,7 +264,7 @@ By default, read a reason."
   (read-string "Reason for the model: "))
 
 (cl-defgeneric gemini-companion-permission-closed (_permission)
-  "Save the text that the user has typed about a permission that has ended.
+  "Save what the user has typed about a permission that has ended.
 By default, do nothing."
   nil)
 
@@ -322,11 +326,11 @@ selected window stays selected, although quitting a window may select another."
   "Return the permission in WINDOW, or nil."
   (buffer-local-value 'gemini-companion-permission-here (window-buffer window)))
 
-(defun gemini-companion-permission--return (permission)
+(cl-defgeneric gemini-companion-permission-return (permission)
   "Let the CLI of PERMISSION, which is open, ask in its terminal."
   (let ((answer (gemini-companion-permission-answer permission)))
     (setf (gemini-companion-permission-answer permission) nil)
-    (gemini-companion-permission--close permission 'ended)
+    (gemini-companion-permission-close permission 'ended)
     (funcall answer nil)
     (gemini-companion-state-ask (gemini-companion-permission-session permission)
                                 permission)))
@@ -338,9 +342,9 @@ HOW is `returned' if it asks in its terminal instead, else `ended'."
                                  :key #'gemini-companion-permission-id
                                  :test #'equal)))
       (if (eq how 'ended)
-          (gemini-companion-permission--close permission 'ended)
+          (gemini-companion-permission-close permission 'ended)
         ;; The hook no longer waits, so the answer has no effect.
-        (gemini-companion-permission--return permission))
+        (gemini-companion-permission-return permission))
     (when-let* ((permission (cl-find id gemini-companion-permission--answered
                                      :key #'gemini-companion-permission-id
                                      :test #'equal)))
@@ -354,7 +358,7 @@ HOW is `returned' if it asks in its terminal instead, else `ended'."
   "Let all CLIs ask in their terminals.
 Called when sharing is paused, and after a crash of the server, which ends
 the hooks."
-  (mapc #'gemini-companion-permission--return
+  (mapc #'gemini-companion-permission-return
         gemini-companion-permission--open))
 
 (defun gemini-companion-permission--of-p (permission session)
@@ -367,8 +371,6 @@ the hooks."
              (eql (gemini-companion-session-pid session)
                   (gemini-companion-session-pid other))))))
 
-;; Gemini CLI reports only the end of a call, until which a rename may wait.
-
 (defun gemini-companion-permission--sessions-changed (previous)
   "End the permissions of those PREVIOUS sessions that have ended."
   (dolist (session previous)
@@ -376,7 +378,7 @@ the hooks."
                        :test #'gemini-companion-session-same-p)
       (dolist (permission gemini-companion-permission--open)
         (when (gemini-companion-permission--of-p permission session)
-          (gemini-companion-permission--close permission 'ended))))))
+          (gemini-companion-permission-close permission 'ended))))))
 
 ;;;; Request
 
@@ -430,7 +432,7 @@ which it would replace while the user reads."
                   (gemini-companion-permission-directory permission))))
     (cond
      (private
-      (gemini-companion-permission--return permission)
+      (gemini-companion-permission-return permission)
       (user-error "Sharing is paused, or the project is excluded; %s asks in its \
 terminal"
                   (gemini-companion-permission-title permission)))
@@ -438,7 +440,7 @@ terminal"
       (setf (gemini-companion-permission-answer permission) nil)
       (setq gemini-companion-permission--answered
             (seq-take (cons permission gemini-companion-permission--answered) 20))
-      (gemini-companion-permission--close
+      (gemini-companion-permission-close
        permission (if (eq answer 'allow) 'allowed 'refused))
       (funcall send (gemini-companion-permission--form permission answer))))))
 
@@ -660,7 +662,7 @@ otherwise show the next part.  Signal a `user-error' if the key may not answer."
 (defun gemini-companion-permission--go-there (permission)
   "Let the CLI of PERMISSION ask in its terminal, and select the terminal."
   (when (memq permission gemini-companion-permission--open)
-    (gemini-companion-permission--return permission))
+    (gemini-companion-permission-return permission))
   (if-let* ((terminal (gemini-companion-session-terminal
                        (gemini-companion-permission-session permission))))
       (gemini-companion-terminal-show-question terminal)

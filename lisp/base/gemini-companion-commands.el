@@ -117,6 +117,7 @@ is nil is in no menu.  CONTEXTS is a list of symbols, where the key applies:
 `permission'  the question of a CLI before it runs a tool
 `plan'        the plan of a CLI
 `inquiry'     a question of the model
+`rename'      a rename that the model asks for
 
 In PLIST, `:header' is the word beside the key in a header line, and `:words'
 an alist from what is at point in the overview to that word; rows with `:first'

@@ -811,17 +811,15 @@ record does."
 ;;;; In the buffers of a review
 
 (defun gemini-companion-comment--follow (request _event)
-  "Show the comments on the edits of REQUEST, after an event, in their buffers.
-Move those on an edit that has ended to its file, unless they are the reason for
-its rejection."
-  (dolist (edit (if (gemini-companion-edit-p request)
-                    (list request)
-                  (gemini-companion-request-edits request)))
-    (let ((open (gemini-companion-edit-open-p edit)))
-      (dolist (comment (reverse (gemini-companion-edit-comments edit)))
+  "Show the comments on REQUEST, if it is an edit, after an event, in its buffers.
+Once it has ended, move them to its file, unless they are the reason for its
+rejection."
+  (when (gemini-companion-edit-p request)
+    (let ((open (gemini-companion-edit-open-p request)))
+      (dolist (comment (reverse (gemini-companion-edit-comments request)))
         (cond (open (gemini-companion-comment--show comment))
               ((gemini-companion-comment-waiting-p comment)
-               (gemini-companion-comment--adopt edit comment))
+               (gemini-companion-comment--adopt request comment))
               ;; The buffers of the review will be killed.
               (t (gemini-companion-comment--hide comment)))))))
 

@@ -14,7 +14,7 @@
 ;; A command calls `gemini-companion-decision-with', and each step is reported by
 ;; `gemini-companion-step-decide'.  A file on another host is written later: its step joins
 ;; the decision once writing has succeeded.  A decision that makes sense only as a whole,
-;; such as the undo of a rename, is made by `gemini-companion-decision--with-all': if one
+;; such as a rename and its undo, is made by `gemini-companion-decision--with-all': if one
 ;; file fails, the previous files get their text back.  The same holds when the decision
 ;; is taken back or redone.
 

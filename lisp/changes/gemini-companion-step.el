@@ -311,14 +311,14 @@ user's.  Return nil if there is none, or its file is there again."
         (seq-find (lambda (edit)
                     (and (gemini-companion-edit-deleted-modes edit)
                          (equal bytes (gemini-companion-edit-bytes-before edit))
-                         (seq-some (apply-partially #'gemini-companion-step--same-command-p
+                         (seq-some (apply-partially #'gemini-companion-step-same-command-p
                                                     edit)
                                    makers)
                          (not (equal bytes (gemini-companion-step--bytes
                                             (gemini-companion-edit-file edit))))))
                   (gemini-companion-edits))))))
 
-(defun gemini-companion-step--same-command-p (edit other)
+(defun gemini-companion-step-same-command-p (edit other)
   "Return non-nil if EDIT and OTHER are of the same command in the same turn."
   (and (eq (gemini-companion-edit-session edit) (gemini-companion-edit-session other))
        (eq (gemini-companion-edit-turn edit) (gemini-companion-edit-turn other))

@@ -351,6 +351,14 @@ it."
      :requests (cond (what (list (concat "undo " what)))
                      (edit (list (gemini-companion-undo--request edit)))))))
 
+(defun gemini-companion-undo-record (edits label)
+  "Record EDITS, which the user has just allowed together, as the decision LABEL.
+Taking it back undoes them all, or none."
+  (gemini-companion-decision--with-all label
+    (dolist (edit edits)
+      (run-hook-with-args 'gemini-companion-step-decided-functions
+                          (gemini-companion-undo--whole edit)))))
+
 (defun gemini-companion-undo--request (edit)
   "Return a text that EDIT is to be undone, for a question."
   (let ((name (gemini-companion-edit-name edit 'plain)))

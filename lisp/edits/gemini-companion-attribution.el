@@ -205,11 +205,6 @@ awaited, too, the file has the text of one of them, or of all."
       (gemini-companion-edit-texts-set-after edit (gemini-companion-content-text now)))
     (gemini-companion-edit-texts-record-format edit)))
 
-(defun gemini-companion-attribution-set-written (edit)
-  "Record that Emacs has written the file of EDIT with its accepted text."
-  (gemini-companion-attribution--set-written edit (gemini-companion-edit-after edit))
-  (gemini-companion-edit-notify-file edit 'written))
-
 (defun gemini-companion-attribution-record-early-write (edit)
   "Record EDIT, which was refused, as written if its CLI has written the file.
 Return non-nil if so.  Qwen Code writes the file before it closes the review."
@@ -385,15 +380,17 @@ For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
 
 ;; A snapshot has bytes, which no CLI has read.
 (cl-defun gemini-companion-attribution-record-bytes
-    (session file before after command &key modes made taken)
+    (session file before after command
+             &key modes made taken (decision 'unreviewed))
   "Record that COMMAND of SESSION has made AFTER of BEFORE in FILE.
 BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
-deleted, which had MODES.  MADE are the names of new directories, and TAKEN is
-as in `gemini-companion-edit'.  Do nothing if an edit has reported that write."
+deleted, which had MODES.  MADE are the names of new directories; for TAKEN and
+DECISION, see `gemini-companion-edit'.  Do nothing if an edit has reported that
+write."
   (unless (gemini-companion-attribution--reported-p file before after)
     (let* ((edit (gemini-companion-edit-make
                   :id (gensym) :session session :file file :command command
-                  :decision 'unreviewed :file-state 'written :taken taken
+                  :decision decision :file-state 'written :taken taken
                   :deleted-modes (and (null after) modes)))
            (content (gemini-companion-edit-texts-content edit (or before 'none)))
            (text (gemini-companion-content-text

@@ -95,15 +95,13 @@ last comparison.")
   (watch nil :documentation "The watch of its file while it is open.")
   (awaited nil :documentation "The awaited write of its file after it has ended,
 a `gemini-companion-written'.")
-  (group nil :documentation "The request by which it is answered, together with
-other edits, or nil if it is one itself; see `gemini-companion-request-edits'.")
   (remarks nil :documentation "A list of symbols about its file: `changed' if it
 has changed since the proposal; `loss-accepted' if the user has accepted that
 characters are lost; and `one-of' if its file was written with another text than
 each of several accepted edits.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
-  (review-reason nil :documentation "Why it was not auto-accepted, or what is odd
-about one of a group, a string, or nil.")
+  (review-reason nil :documentation "Why it was not auto-accepted, a string, or
+nil.")
   (rule nil :documentation "The rule of the user that decided whether it is
 reviewed, a phrase as of `gemini-companion-rules-phrase', or nil.")
   (view nil :documentation "Its review on the screen, or nil.")
@@ -141,7 +139,7 @@ FILE is an absolute name; nil, as of a loop of symbolic links, has none."
 (defvar gemini-companion-edit-file-functions nil
   "Functions called with an edit and what became of its file, a symbol.
 It is `written', or `file-state' if that or UNDONE has changed.  While the edit
-awaits an answer, it is a request, or one of a group: what follows it then is on
+awaits an answer, it is a request: what follows it then is on
 `gemini-companion-request-functions'.  The functions must be fast.  An error in
 a function is only reported.")
 
@@ -179,10 +177,6 @@ If SESSION is non-nil, return only its edits."
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'reviews)))
   "Return the edits that await an answer."
   (gemini-companion-edits-open))
-
-(defun gemini-companion-edits-alone ()
-  "Return the edits that await an answer of their own, oldest first."
-  (seq-remove #'gemini-companion-edit-group (gemini-companion-edits-open)))
 
 (defun gemini-companion-edits-ending ()
   "Return the edits that have ended, but whose views are not closed yet."
@@ -278,12 +272,9 @@ received."
          (gemini-companion-content-bytes content))))
 
 (defun gemini-companion-edit-review-remark (edit)
-  "Return why EDIT was not auto-accepted, or what is odd about it in its group.
-The value is a phrase, or nil."
+  "Return why EDIT was not auto-accepted, a phrase, or nil."
   (when-let* ((reason (gemini-companion-edit-review-reason edit)))
-    (if (gemini-companion-edit-group edit)
-        reason
-      (concat "not auto-accepted: " reason))))
+    (concat "not auto-accepted: " reason)))
 
 ;;;; What became of an edit
 
@@ -429,15 +420,12 @@ is to be closed, and `closed' once it is after the decision.  The decision is
                                #'gemini-companion-text-call edit))))
 
 (defun gemini-companion-edit--notify-request (edit event)
-  "Report EVENT of EDIT as one of the request that EDIT is.
-If EDIT is one of a group, the group follows it instead."
+  "Report EVENT of EDIT as one of the request that EDIT is."
   (when-let* ((own (pcase event
                      ('decided 'closed)
                      ((or 'opened 'answered) event)
                      ((guard (gemini-companion-edit-open-p edit)) 'changed))))
-    (if-let* ((group (gemini-companion-edit-group edit)))
-        (gemini-companion-request-follow-edit group edit event)
-      (gemini-companion-request-notify edit own))))
+    (gemini-companion-request-notify edit own)))
 
 (defun gemini-companion-edit-notify-file (edit event)
   "Call `gemini-companion-edit-file-functions' with EDIT and EVENT."
@@ -494,7 +482,6 @@ review."
   "Return non-nil if EDIT is not displayed, but can appear by itself."
   (not (or (gemini-companion-edit-view edit)
            (gemini-companion-edit-appeared edit)
-           (gemini-companion-edit-group edit)
            (gemini-companion-edit-problem edit))))
 
 (cl-defmethod gemini-companion-request-shown-in-p
@@ -505,7 +492,7 @@ review."
                   (gemini-companion-edit-session edit)))))
 
 (cl-defmethod gemini-companion-request-open-p ((edit gemini-companion-edit))
-  "Return non-nil if EDIT awaits an answer, by itself or in a group."
+  "Return non-nil if EDIT awaits an answer."
   (gemini-companion-edit-open-p edit))
 
 (cl-defmethod gemini-companion-request-commented ((edit gemini-companion-edit))
@@ -517,7 +504,7 @@ review."
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'edit)))
   "Contribute the open edits to the requests."
-  '((gemini-companion-request-list-functions gemini-companion-edits-alone)))
+  '((gemini-companion-request-list-functions gemini-companion-edits-open)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
   "Drop all edits, except those whose views are not closed yet."

@@ -53,18 +53,16 @@ For FACTS, see `gemini-companion-session-from-facts'."
   (gemini-companion-proposal-open id (gemini-companion-session-from-facts facts)
                                   file proposal))
 
-(defun gemini-companion-proposal-open (id session file proposal &optional group)
+(defun gemini-companion-proposal-open (id session file proposal)
   "Open an edit that proposes PROPOSAL as the text of FILE.
 ID is an integer that names the edit; SESSION is that of the CLI.  Replace an
 open edit of that CLI for that file, and keep its text if the user has edited
-it.  GROUP is nil, or the request that answers the edit: then ID may be a
-symbol, and the edit is unknown to the server.  If its texts cannot be compared,
-signal an error, and open nothing: the server displays it, and the user answers
-in the terminal of the CLI."
+it.  If its texts cannot be compared, signal an error, and open nothing: the
+server displays it, and the user answers in the terminal of the CLI."
   (let ((previous (cl-find file (gemini-companion-edits-open session)
                            :key #'gemini-companion-edit-file :test #'equal))
         (edit (gemini-companion-edit-make :id id :session session :file file
-                                          :proposed proposal :group group)))
+                                          :proposed proposal)))
     (when previous
       (gemini-companion-proposal--keep-edits
        previous (format "New proposal for %s replaces the one that you edited"
@@ -187,9 +185,8 @@ the CLI writes."
   "Set the DECISION about EDIT, await its write, and send its outcome.
 For OVERWRITE, see `gemini-companion-proposal--decide'.  If the outcome cannot
 be sent, or the user quits meanwhile, EDIT stays open, and can be answered
-again.  Emacs itself writes the file of an edit of a group."
-  (unless (gemini-companion-edit-group edit)
-    (gemini-companion-attribution-await edit decision overwrite))
+again."
+  (gemini-companion-attribution-await edit decision overwrite)
   (setf (gemini-companion-edit-decision edit) decision)
   (gemini-companion-edit-texts-set-after edit (gemini-companion-edit-text edit))
   (unless (eq decision 'dismissed)
@@ -249,6 +246,10 @@ has exited, `disconnected' if it has not reconnected in time,
           (message "%s" problem))))
     text))
 
+(cl-defmethod gemini-companion-request-interrupted ((edit gemini-companion-edit))
+  "Dismiss EDIT."
+  (gemini-companion-proposal-close edit 'interrupted))
+
 (defun gemini-companion-proposal--take (edit decision)
   "Accept EDIT with its text; DECISION is `accepted' or `automatic'."
   ;; A text of 1 MB would trigger a garbage collection, the slowest step of all.
@@ -262,24 +263,10 @@ has exited, `disconnected' if it has not reconnected in time,
              (gemini-companion-edit-client edit))
             text)))))
 
-(defun gemini-companion-proposal-decide-in-group (edit decision)
-  "Set the DECISION about EDIT of a group, which the user has answered.
-It is `accepted' if Emacs has written the file, or else `rejected'.  If EDIT has
-a view, that is closed later, between two commands."
-  (gemini-companion-proposal--decide edit decision)
-  (when (eq decision 'accepted)
-    (gemini-companion-attribution-set-written edit))
-  (unless (gemini-companion-edit-view edit)
-    (gemini-companion-proposal-finish edit)))
-
-(defun gemini-companion-proposal-set-reason (edit reason)
-  "Record REASON as that of a review of EDIT, a string, or nil."
-  (setf (gemini-companion-edit-review-reason edit) reason))
-
 (defun gemini-companion-proposal-offer (edit reason)
   "Accept EDIT without a review, unless REASON is non-nil.
 REASON says why EDIT must be reviewed, a string, which is recorded."
-  (gemini-companion-proposal-set-reason edit reason)
+  (setf (gemini-companion-edit-review-reason edit) reason)
   (unless reason
     (gemini-companion-proposal--take edit 'automatic)))
 
@@ -390,15 +377,14 @@ emptied, or if its text is in the kill ring already."
 (defun gemini-companion-proposal--send (edit)
   "Send the outcome of EDIT, which has ended, to the server, and keep it.
 A text is sent only if EDIT was accepted.  Signal an error if the server
-cannot be called.  The server does not know an edit of a group."
-  (unless (gemini-companion-edit-group edit)
-    (pcase-let (((cl-struct gemini-companion-edit id after reason) edit))
-      ;; After a quit here, the user answers again.
-      (apply #'gemini-companion-server-call
-             (if (gemini-companion-edit-accepted-p edit)
-                 (list 'diff-accepted id after)
-               (cons 'diff-rejected (cons id (and reason (list reason)))))))
-    (setf (gemini-companion-edit-outcome edit) 'sent)))
+cannot be called."
+  (pcase-let (((cl-struct gemini-companion-edit id after reason) edit))
+    ;; After a quit here, the user answers again.
+    (apply #'gemini-companion-server-call
+           (if (gemini-companion-edit-accepted-p edit)
+               (list 'diff-accepted id after)
+             (cons 'diff-rejected (cons id (and reason (list reason)))))))
+  (setf (gemini-companion-edit-outcome edit) 'sent))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'diff-opened)) id)
   "Record that the CLI has the answer that the edit ID is open."
@@ -432,28 +418,18 @@ cannot be called.  The server does not know an edit of a group."
 
 ;;;; Answers
 
-(defun gemini-companion-proposal--answer (edit verb function answer)
+(defun gemini-companion-proposal--answer (edit verb function)
   "Call FUNCTION with EDIT, or by default with each open edit at point.
-If there are several edits, ask for confirmation with VERB.  If they belong to
-a group, answer the group by ANSWER instead, see
-`gemini-companion-request-answer'."
+If there are several edits, ask for confirmation with VERB."
   (let ((edits (gemini-companion-edits-to-answer edit))
         (view gemini-companion-edits-view))
-    (pcase (cl-remove-duplicates (mapcar #'gemini-companion-edit-group edits)
-                                  :test #'eq)
-      ('(nil)
-       (when (or (null (cdr edits))
-                 (y-or-n-p (format "%s %d proposals? " verb (length edits))))
-         ;; An edit may end during a question about another edit.
-         (dolist (edit edits)
-           (when (gemini-companion-edit-open-p edit)
-             (funcall function edit)))
-         (gemini-companion-view-follow view 'answered)))
-      (`(,group)
-       (gemini-companion-request-answer group answer)
-       (gemini-companion-view-follow view 'answered))
-      (_
-       (user-error "Several requests at point; answer each on its own line")))))
+    (when (or (null (cdr edits))
+              (y-or-n-p (format "%s %d proposals? " verb (length edits))))
+      ;; An edit may end during a question about another edit.
+      (dolist (edit edits)
+        (when (gemini-companion-edit-open-p edit)
+          (funcall function edit)))
+      (gemini-companion-view-follow view 'answered))))
 
 (defun gemini-companion-proposal--accept (edit)
   "Accept EDIT by a command, unless the user declines a question about it.
@@ -617,7 +593,7 @@ at point in the overview; elsewhere that of the review in the current
 buffer, or of the displayed review."
   (interactive)
   (gemini-companion-proposal--answer edit "Accept"
-                                     #'gemini-companion-proposal--accept 'allow))
+                                     #'gemini-companion-proposal--accept))
 
 (defun gemini-companion-edit-reject (&optional edit)
   "Reject EDIT, so that the CLI does not write the file.
@@ -631,8 +607,7 @@ are sent as the reason."
      (unless (funcall gemini-companion-proposal-reject-function rejected)
        (gemini-companion-proposal--decide rejected 'rejected)
        (gemini-companion-proposal--answered
-        rejected (gemini-companion-proposal--rejected rejected))))
-   'refuse))
+        rejected (gemini-companion-proposal--rejected rejected))))))
 
 (provide 'gemini-companion-proposal)
 ;;; gemini-companion-proposal.el ends here

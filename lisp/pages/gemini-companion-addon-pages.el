@@ -49,11 +49,11 @@
     ("Waiting" nil
      ("a" gemini-companion-overview-accept "Accept" (overview)
       :enable overview-proposal :first t
-      :words ((proposal . "accept") (proposals . "accept") (waiting . "accept all")
+      :words ((proposal . "accept") (waiting . "accept all")
               (cli . "accept") (turn . "accept")))
      ("r" gemini-companion-overview-reject "Reject" (overview)
       :enable overview-proposal :first t
-      :words ((proposal . "reject") (proposals . "reject") (waiting . "reject all")
+      :words ((proposal . "reject") (waiting . "reject all")
               (cli . "reject") (turn . "reject")))
      ("x" gemini-companion-overview-exclude "Exclude hunk" (overview)
       :enable hunk
@@ -82,7 +82,7 @@
      ("^" gemini-companion-overview-up "Row above" (overview) :stay t))
     ("Show" nil
      ("TAB" gemini-companion-overview-toggle "Unfold or fold" (overview) :stay t
-      :words ((waiting . "fold") (request . "fold") (proposals . "fold")
+      :words ((waiting . "fold") (request . "fold")
               (cli . "fold") (turn . "fold") (reviewed . "fold") (file . "fold")))
      ("S-TAB" gemini-companion-overview-cycle "Fold or unfold all" (overview) :stay t)
      ("W" gemini-companion-patch "Show as a patch" (overview))

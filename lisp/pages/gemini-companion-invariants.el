@@ -73,6 +73,10 @@ The value is an alist from true names of files to bytes.")
   (gemini-companion-log-record
    'noted event (list (gemini-companion-edit-true-name edit)
                       (gemini-companion-edit-status edit)))
+  ;; Emacs records a rename once it has written all of its files.
+  (let ((name (gemini-companion-edit-true-name edit)))
+    (gemini-companion-invariants--keep
+     name (apply-partially #'gemini-companion-invariants--of-edit-p name)))
   (when-let* (((eq event 'written))
               (record (gemini-companion-changes-with-edit edit))
               ((eq edit (gemini-companion-changes-file-edit record)))

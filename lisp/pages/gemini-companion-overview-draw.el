@@ -261,9 +261,6 @@ Return nil if the lines are not marked."
   "Return the line of ROW, with SIGN before it, for WIDTH columns."
   (let ((before (concat (make-string (pcase (gemini-companion-overview-row-kind row)
                                        ((or 'turn 'comments) 2)
-                                       ('proposal
-                                        (* 2 (- (gemini-companion-overview-row-level row)
-                                                2)))
                                        ((or 'file 'reviewed 'taken)
                                         (if (= 4 (gemini-companion-overview-row-level row))
                                             6
@@ -301,7 +298,6 @@ Return nil if that is unknown before the line is drawn."
         (session (gemini-companion-overview-row-session row)))
     (list (gemini-companion-edit-id edit)
           (gemini-companion-overview-row-path row)
-          (gemini-companion-overview-row-level row)
           (and (gemini-companion-edit-view edit) t)
           (gemini-companion-edit-compared edit)
           (gemini-companion-hunk-excluded (gemini-companion-edit-proposal-buffer edit))
@@ -398,7 +394,6 @@ Large numbers of lines leave less room after STATE."
 (defun gemini-companion-overview-draw--proposal (row before width)
   "Return the line of ROW, a proposal, with BEFORE, for WIDTH columns."
   (pcase-let* ((edit (gemini-companion-overview-row-edit row))
-               (group (gemini-companion-edit-group edit))
                (excluded (length (gemini-companion-hunk-excluded
                                   (gemini-companion-edit-proposal-buffer edit))))
                (`(,name . ,warnings) (gemini-companion-overview-draw--name row))
@@ -425,8 +420,7 @@ Large numbers of lines leave less room after STATE."
                       (length (gemini-companion-edit-comments edit)))
                      (gemini-companion-edit-problem edit)
                      (gemini-companion-edit-rule edit)))))
-     :right (and (null group)
-                 (gemini-companion-overview-draw--who row width)))))
+     :right (gemini-companion-overview-draw--who row width))))
 
 (defun gemini-companion-overview-draw--warnings (edit)
   "Return the warnings about EDIT, a proposal, as in the header line of its review.
@@ -442,32 +436,6 @@ One that is the reason why it was not auto-accepted says so."
 
 (defun gemini-companion-overview-draw--request (row before width)
   "Return the line of ROW, a request, with BEFORE, for WIDTH columns."
-  (if (gemini-companion-overview-row-edits row)
-      (gemini-companion-overview-draw--together row before width)
-    (gemini-companion-overview-draw--question row before width)))
-
-(defun gemini-companion-overview-draw--together (row before width)
-  "Return the line of ROW, edits answered together, with BEFORE, for WIDTH.
-In a narrow window, what the edits do is shown, and line counts and the CLI are
-omitted."
-  (let* ((request (gemini-companion-overview-row-request row))
-         (lines (or (gemini-companion-edit-hunks-lines
-                     (gemini-companion-overview-row-edits row))
-                    "?"))
-         (first (concat before (gemini-companion-overview-draw--columns
-                                "proposal" 'bold lines)))
-         (right (gemini-companion-overview-draw--who row width))
-         (change (gemini-companion-request-change request))
-         (room (lambda () (- width (string-width first) 2 (string-width right)))))
-    (unless (<= (string-width change) (funcall room))
-      (setq first (concat before (propertize "proposal  " 'face 'bold))
-            right (gemini-companion-overview-draw--who row 0)
-            change (gemini-companion-request-change request (funcall room))))
-    (gemini-companion-overview-draw--line
-     width first "" :flexible (propertize change 'face 'bold) :right right)))
-
-(defun gemini-companion-overview-draw--question (row before width)
-  "Return the line of ROW, a question, with BEFORE, for WIDTH columns."
   (let* ((label (gemini-companion-request-label
                  (gemini-companion-overview-row-request row)))
          (asks (string-prefix-p "asks  " label)))

@@ -255,18 +255,17 @@ or nil; all these rows are folded only by the user."
   (puthash (gemini-companion-overview-row-key row) state
            gemini-companion-overview-page--chosen))
 
-(defun gemini-companion-overview-page-unfold (rows &optional row)
-  "Draw the buffer with ROWS and the rows above them unfolded, to go to ROW.
-ROW is by default the first of ROWS.  The user has not chosen that, so they may
-be folded again by themselves."
-  (dolist (above rows)
+(defun gemini-companion-overview-page-unfold (above &optional row)
+  "Draw the buffer with ABOVE and the rows above it unfolded, to go to ROW.
+ROW is by default ABOVE.  The user has not chosen that, so they may be folded
+again by themselves."
+  (let ((gemini-companion-overview-page-going-to (or row above)))
     (while above
       (let ((key (gemini-companion-overview-row-key above)))
         (when (eq 'folded (gethash key gemini-companion-overview-page--chosen))
           (remhash key gemini-companion-overview-page--chosen))
         (puthash key 'open gemini-companion-overview-page--shown)
-        (setq above (gemini-companion-overview-page-parent above)))))
-  (let ((gemini-companion-overview-page-going-to (or row (car rows))))
+        (setq above (gemini-companion-overview-page-parent above))))
     (gemini-companion-page-refresh)))
 
 ;;;; Drawing
@@ -644,7 +643,7 @@ in another one."
     (when (and parent
                (null (gemini-companion-page-section
                       (list 'row (gemini-companion-overview-row-key row)))))
-      (gemini-companion-overview-page-unfold (list parent) row)))
+      (gemini-companion-overview-page-unfold parent row)))
   (when-let* ((bounds (gemini-companion-page-section
                        (list 'row (gemini-companion-overview-row-key row)))))
     (goto-char (car bounds))
@@ -676,7 +675,7 @@ Only changes that are left are counted."
   (pcase-let* ((`(,row . ,number) target)
                (key (gemini-companion-overview-row-key row)))
     (unless (gemini-companion-page-section (list 'body key))
-      (gemini-companion-overview-page-unfold (list row)))
+      (gemini-companion-overview-page-unfold row))
     (goto-char (or (gemini-companion-overview-page--position-of key (cons 'left number))
                    (gemini-companion-overview-page--more key)
                    (car (gemini-companion-page-section (list 'row key)))

@@ -40,7 +40,7 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
   `note'      a problem, with TEXT and ACTION, a command, or nil
   `waiting'   the heading of what waits
   `proposal'  an EDIT that awaits an answer
-  `request'   another REQUEST; if it has EDITS, they are the rows below it
+  `request'   another REQUEST
   `cli'       a SESSION
   `turn'      a TURN of it
   `taken'     lines of the user that TURN has removed in the files TAKEN
@@ -196,35 +196,19 @@ SESSIONS are those of all CLIs with rows."
   "Return the row of REQUEST, which waits for an answer."
   (let ((session (gemini-companion-request-session request)))
     (if (gemini-companion-edit-p request)
-        (gemini-companion-overview-row--proposal request request 2)
-      (let ((edits (gemini-companion-request-edits request)))
+        ;; A proposal that replaces another one has the same key.
         (gemini-companion-overview-row
-         :key (list 'request (gemini-companion-request-kind request)
-                    (gemini-companion-request-since request))
-         :level 2 :kind 'request :session session :request request :edits edits
-         :rows (mapcar (lambda (edit)
-                         (gemini-companion-overview-row--proposal edit request 3))
-                       edits))))))
-
-(defun gemini-companion-overview-row--proposal (edit request level)
-  "Return the row of EDIT, which REQUEST answers, as one of LEVEL.
-A proposal that replaces another one has the same key."
-  (gemini-companion-overview-row
-   :key (list 'proposal
-              (gemini-companion-overview-row--session-key
-               (gemini-companion-edit-session edit))
-              (gemini-companion-edit-file edit))
-   :level level
-   :kind 'proposal :session (gemini-companion-edit-session edit)
-   :edit edit :request request :edits (list edit)
-   :file (gemini-companion-edit-true-name edit)
-   :path (gemini-companion-edit-file edit)))
-
-(defun gemini-companion-overview-row-proposes-p (row)
-  "Return non-nil if ROW is a proposal, or several that are answered together."
-  (pcase (gemini-companion-overview-row-kind row)
-    ('proposal t)
-    ('request (and (gemini-companion-overview-row-edits row) t))))
+         :key (list 'proposal
+                    (gemini-companion-overview-row--session-key session)
+                    (gemini-companion-edit-file request))
+         :level 2 :kind 'proposal :session session
+         :edit request :request request :edits (list request)
+         :file (gemini-companion-edit-true-name request)
+         :path (gemini-companion-edit-file request))
+      (gemini-companion-overview-row
+       :key (list 'request (gemini-companion-request-kind request)
+                  (gemini-companion-request-since request))
+       :level 2 :kind 'request :session session :request request))))
 
 (defun gemini-companion-overview-row--sessions (edits requests directory)
   "Return the sessions of all CLIs that have rows.
@@ -258,11 +242,8 @@ DIRECTORY may be nil."
 EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
   (let ((turns (gemini-companion-overview-row--by-turn
                 (seq-filter (lambda (edit)
-                              (and (gemini-companion-session-same-p
-                                    session (gemini-companion-edit-session edit))
-                                   ;; The row of its request has it.
-                                   (or (null (gemini-companion-edit-group edit))
-                                       (not (gemini-companion-edit-open-p edit)))))
+                              (gemini-companion-session-same-p
+                               session (gemini-companion-edit-session edit)))
                             edits))))
     (gemini-companion-overview-row
      :key (list 'cli (gemini-companion-overview-row--session-key session))

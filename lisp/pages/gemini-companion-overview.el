@@ -257,21 +257,17 @@ it is a menu of these."
 
 (defun gemini-companion-overview--what ()
   "Return what is at point: a kind of row, or `change', `kept' or `undone'.
-For a request with several edits, return `proposals', and for several files of
-one edit, `several'."
+For several files of one edit, return `several'."
   (pcase (gemini-companion-overview-page-mark)
     (`(left . ,_) 'change)
     (`(decided . ,_)
      (gemini-companion-record-decided-state (gemini-companion-overview-page-change)))
     (_ (let ((kind (gemini-companion-overview-page-kind))
              (row (gemini-companion-overview-page-row)))
-         (cond ((and (eq kind 'request)
-                     (gemini-companion-overview-row-proposes-p row))
-                'proposals)
-               ((and (eq kind 'file)
-                     (gemini-companion-overview-row-several-p row))
-                'several)
-               (t kind))))))
+         (if (and (eq kind 'file)
+                  (gemini-companion-overview-row-several-p row))
+             'several
+           kind)))))
 
 (defun gemini-companion-overview--header ()
   "Return the header line: where point is, what is not sent, and the keys there."
@@ -445,8 +441,7 @@ They are those that have a word for the header line in the table of commands."
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-proposal)))
   "Return non-nil if point is on a proposal, or on a row above proposals."
   (when-let* ((row (gemini-companion-overview-page-row)))
-    (or (gemini-companion-overview-row-proposes-p row)
-        (gemini-companion-overview--open-proposals row))))
+    (gemini-companion-overview--open-proposals row)))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-written)))
   "Return non-nil if point is on what a CLI has written."
@@ -472,8 +467,7 @@ They are those that have a word for the header line in the table of commands."
   "Signal an error if ROW is answered by keys, not kept or undone.
 ACCEPT and REFUSE are texts about the keys for proposals and questions."
   (pcase (gemini-companion-overview-row-kind row)
-    ((guard (gemini-companion-overview-row-proposes-p row))
-     (user-error "This is a proposal; %s" accept))
+    ('proposal (user-error "This is a proposal; %s" accept))
     ('request (user-error "This is a question; %s" refuse))
     ((or 'note 'waiting 'comments) (user-error "No changes here"))))
 
@@ -668,9 +662,8 @@ With WHOLE, a prefix argument, undo everything that the edits of the file or
 turn at point have done, including what you have kept: the file gets its
 previous bytes, unless it has changed since.
 
-The edit of a file that was answered together with others is undone together
-with them, after a question.  With WHOLE, a turn that has such edits is undone
-in all files or in none."
+On the row of a file of a rename, undo the rename in all its files, or in none,
+after a question."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error))
@@ -679,9 +672,8 @@ in all files or in none."
                                        "r refuses it")
     (cond
      (selected (gemini-companion-overview--decide-selected selected nil))
-     ((and (gemini-companion-overview--group row)
-           (gemini-companion-overview-page-on-heading-p))
-      (gemini-companion-overview--undo-group (gemini-companion-overview--group row)))
+     ((and (gemini-companion-overview-page-on-heading-p)
+           (gemini-companion-overview--undo-together row)))
      ((eq 'taken (gemini-companion-overview-row-kind row))
       (gemini-companion-overview--undo-taken row))
      (whole (gemini-companion-overview--undo-edits row))
@@ -760,9 +752,8 @@ Signal a `user-error' if the change is already undone."
 New files are deleted, after asking."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (let* ((row (gemini-companion-overview--file-row turn))
-         (group (gemini-companion-overview--group row)))
-    (cond (group (gemini-companion-overview--undo-group group))
+  (let ((row (gemini-companion-overview--file-row turn)))
+    (cond ((gemini-companion-overview--undo-together row))
           ((or (gemini-companion-overview--unrecorded-p row)
                (gemini-companion-overview-row-empty-p row))
            (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)))
@@ -813,20 +804,26 @@ turns as a whole, see `gemini-companion-overview-undo'."
                 (gemini-companion-overview-row-rows
                  (gemini-companion-overview-page-parent row)))))
 
-(defun gemini-companion-overview--group (row)
-  "Return the request that answered the edit of ROW, a file, with others, or nil."
-  (and (eq 'file (gemini-companion-overview-row-kind row))
-       (gemini-companion-edit-group (gemini-companion-overview-row-edit row))))
-
-(defun gemini-companion-overview--undo-group (group)
-  "Undo all edits that GROUP, a request, was the answer to, if the user agrees.
-If one of them cannot be undone, none is."
-  (let ((what (gemini-companion-request-change group)))
+(defun gemini-companion-overview--undo-together (row)
+  "If the file of ROW is one of a rename, undo all of that, if the user agrees.
+If one of the files cannot be undone, none is.  Return nil for another ROW."
+  (when-let* (((eq 'file (gemini-companion-overview-row-kind row)))
+              (edit (gemini-companion-overview-row-edit row))
+              (command (gemini-companion-edit-command edit))
+              ;; The user is asked only about a rename.
+              ((eq 'accepted (gemini-companion-edit-decision edit)))
+              (all (seq-filter
+                    (apply-partially #'gemini-companion-step-same-command-p edit)
+                    (seq-mapcat #'gemini-companion-overview-row-edits
+                                (gemini-companion-overview-row-files
+                                 (gemini-companion-overview-page-ancestor row 'turn)))))
+              (edits (or (seq-remove #'gemini-companion-undo-unwritten all)
+                         (user-error "Nothing here is left to undo"))))
     (gemini-companion-overview--undo-all
-     (or (seq-remove #'gemini-companion-undo-unwritten
-                     (gemini-companion-request-edits group))
-         (user-error "Nothing here is left to undo"))
-     :ask t :what what :whole t)))
+     edits :ask t :whole t
+     :what (format (ngettext "%s in %d file" "%s in %d files" (length edits))
+                   command (length edits)))
+    t))
 
 (defun gemini-companion-overview--undo-all (edits &rest arguments)
   "Undo EDITS as a whole, if the user agrees, and report that.
@@ -863,8 +860,7 @@ WHAT is nil, or names what they are of, such as \"2 turns\"."
     (gemini-companion-overview--undo-all
      edits :ask t :visit (= 1 count)
      :what (and what (format (ngettext "%d edit of %s" "%d edits of %s" count)
-                             count what))
-     :whole (seq-some #'gemini-companion-edit-group edits))))
+                             count what)))))
 
 (defun gemini-companion-overview--refresh ()
   "Draw the overview again, if it exists."
@@ -894,13 +890,11 @@ change.  Other requests are only displayed: they are answered in their buffers."
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
-      ((guard (gemini-companion-overview-row-proposes-p row))
-       ;; Answering one edit of a group answers the whole group.
-       (funcall function (car (gemini-companion-overview-row-edits row)))
-       (unless (seq-some #'gemini-companion-edit-open-p
-                         (gemini-companion-overview-row-edits row))
-         (gemini-companion-overview--after-answer
-          verb (gemini-companion-overview-row-edits row))))
+      ('proposal
+       (let ((edit (gemini-companion-overview-row-edit row)))
+         (funcall function edit)
+         (unless (gemini-companion-edit-open-p edit)
+           (gemini-companion-overview--after-answer verb (list edit)))))
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ((or 'waiting 'cli 'turn)
        (let ((edits (gemini-companion-overview--proposals row)))
@@ -948,8 +942,7 @@ EDITS were answered by VERB, \"Accept\" or \"Reject\"."
   "Accept the proposal at point, or after asking those of the turn or CLI at point.
 In a hunk of several, ask whether to accept all of them.  The version that
 was displayed is accepted: if it is folded, or has been replaced, it is
-shown, and nothing is accepted.  Edits that are answered
-together are accepted together.  Other requests of a CLI are displayed in
+shown, and nothing is accepted.  Other requests of a CLI are displayed in
 their own buffers."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-proposal)
@@ -964,16 +957,14 @@ As `gemini-companion-overview-accept', but elsewhere do nothing: the same key
 interrupts a CLI in its terminal."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (unless (gemini-companion-overview-row-proposes-p
-           (gemini-companion-overview-page-row-or-error))
+  (unless (eq 'proposal (gemini-companion-overview-page-kind))
     (user-error "No proposal here"))
   (gemini-companion-overview--check-proposal)
   (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept ""))
 
 (defun gemini-companion-overview--all-hunks-p ()
   "Return non-nil if the user agrees to accept all hunks of the proposal at point.
-Ask only in a hunk of several: in Ediff, the same letter is about one.  A group
-asks about all of its files by itself."
+Ask only in a hunk of several: in Ediff, the same letter is about one."
   (let* ((hunk (gemini-companion-view-hunk gemini-companion-edits-view))
          (edit (and hunk (gemini-companion-overview-row-edit
                           (gemini-companion-overview-page-row))))
@@ -981,48 +972,34 @@ asks about all of its files by itself."
          (count (and counts (- (gemini-companion-hunk-counts-hunks counts)
                                (gemini-companion-hunk-counts-excluded counts)))))
     (or (null count)
-        (gemini-companion-edit-group edit)
         (<= count 1)
         (y-or-n-p (format "Accept all %d hunks? " count)))))
 
 (defun gemini-companion-overview--check-proposal ()
   "Signal an error unless the user has seen the proposal at point, if there is one."
   (let ((row (gemini-companion-overview-page-row-or-error)))
-    (when (gemini-companion-overview-row-proposes-p row)
+    (when (eq 'proposal (gemini-companion-overview-row-kind row))
       (gemini-companion-overview--check-key)
-      (gemini-companion-overview--check-versions
-       (gemini-companion-overview--answered-with row)))))
+      (gemini-companion-overview--check-version row))))
 
-(defun gemini-companion-overview--answered-with (row)
-  "Return the rows of the proposals that an answer to ROW answers, a list.
-The proposals of one request are answered together."
-  (let ((parent (gemini-companion-overview-page-parent row)))
-    (cond ((eq 'request (gemini-companion-overview-row-kind row))
-           (gemini-companion-overview-row-rows row))
-          ((and parent (eq 'request (gemini-companion-overview-row-kind parent)))
-           (gemini-companion-overview-row-rows parent))
-          (t (list row)))))
-
-(defun gemini-companion-overview--check-versions (rows)
-  "Signal an error unless the user has seen the proposals of ROWS as they are now.
+(defun gemini-companion-overview--check-version (row)
+  "Signal an error unless the user has seen the proposal of ROW as it is now.
 What they have not seen is shown."
-  (let ((folded (seq-remove #'gemini-companion-overview-page-unfolded-p rows)))
-    (cond
-     (folded
-      (gemini-companion-overview-page-unfold folded)
-      (user-error "Proposal was folded; read it, then type the key again"))
-     ((not (seq-every-p #'gemini-companion-overview-page-current-p rows))
-      (gemini-companion-page-refresh)
-      (user-error "Proposal has changed; read it, then type the key again"))
-     ((not (seq-every-p #'gemini-companion-overview-page-displayed-p rows))
-      (user-error "Proposal has just appeared; read it, then type the key again")))))
+  (cond
+   ((not (gemini-companion-overview-page-unfolded-p row))
+    (gemini-companion-overview-page-unfold row)
+    (user-error "Proposal was folded; read it, then type the key again"))
+   ((not (gemini-companion-overview-page-current-p row))
+    (gemini-companion-page-refresh)
+    (user-error "Proposal has changed; read it, then type the key again"))
+   ((not (gemini-companion-overview-page-displayed-p row))
+    (user-error "Proposal has just appeared; read it, then type the key again"))))
 
 (defun gemini-companion-overview-reject ()
   "Reject the proposal at point, or after asking those of the turn or CLI at point.
 The version that was displayed is rejected, as by
-`gemini-companion-overview-accept'; your comments on it are the reason.  Edits
-that are answered together are rejected together.  Other requests of a CLI are
-displayed in their own buffers."
+`gemini-companion-overview-accept'; your comments on it are the reason.  Other
+requests of a CLI are displayed in their own buffers."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-proposal)
   (gemini-companion-overview--answer "Reject" #'gemini-companion-edit-reject
@@ -1035,12 +1012,10 @@ Several proposals get the same reason."
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
-      ((and 'request (guard (not (gemini-companion-overview-row-proposes-p row))))
-       (gemini-companion-request-show (gemini-companion-overview-row-request row)))
-      ((or 'request 'proposal 'waiting 'cli 'turn)
+      ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
+      ((or 'proposal 'waiting 'cli 'turn)
        (let ((edits (gemini-companion-overview--proposals row)))
-         (if (or (null (cdr edits))
-                 (gemini-companion-overview-row-proposes-p row))
+         (if (null (cdr edits))
              (gemini-companion-edit-reject-with-reason (car edits))
            (gemini-companion-overview--reject-all edits))
          (unless (seq-some #'gemini-companion-edit-open-p edits)
@@ -1162,8 +1137,6 @@ At the end of a long diff, show more of it."
       ('note (call-interactively (gemini-companion-overview-row-action row)))
       ('waiting (gemini-companion-overview-page-go-to-row
                  (car (gemini-companion-overview-row-rows row))))
-      ((and 'request (guard (gemini-companion-overview-row-proposes-p row)))
-       (gemini-companion-overview-toggle))
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ('proposal (gemini-companion-review-enter))
       ('cli (gemini-companion-overview--show-terminal row))
@@ -1366,8 +1339,6 @@ This is a function of `context-menu-functions'."
       (gemini-companion-commands-add-items
        menu click
        (pcase what
-         ('proposals '(("Accept" . gemini-companion-overview-accept)
-                       ("Reject" . gemini-companion-overview-reject)))
          ('proposal '(("Accept" . gemini-companion-overview-accept)
                       ("Reject" . gemini-companion-overview-reject)
                       ("Exclude or restore this hunk" . gemini-companion-overview-exclude)
@@ -1432,7 +1403,7 @@ REQUEST may be nil."
 (defun gemini-companion-overview--unfold-at (request)
   "Go to the row of REQUEST, if that waits, and unfold it."
   (when-let* ((row (gemini-companion-overview--row-of request)))
-    (gemini-companion-overview-page-unfold (list row))
+    (gemini-companion-overview-page-unfold row)
     (gemini-companion-overview-page-go-to-row row)))
 
 (defun gemini-companion-overview-appear (request)

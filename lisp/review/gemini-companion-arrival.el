@@ -338,7 +338,7 @@ CLI asks something else."
                    (gemini-companion-session-same-p
                     (gemini-companion-edit-session edit)
                     (gemini-companion-edit-session next))))
-            (gemini-companion-edits-alone)))
+            (gemini-companion-edits-open)))
 
 (defun gemini-companion-arrival--continue (edit)
   "Begin the next review in place of that of EDIT, which stays, if one waits.

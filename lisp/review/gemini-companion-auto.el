@@ -107,7 +107,7 @@ for the user only once it has not been accepted."
          ;; Others may arrive while an outcome is sent.
          (new (prog1 gemini-companion-auto--new
                 (setq gemini-companion-auto--new nil))))
-    (dolist (edit (if all (gemini-companion-edits-alone) (reverse new)))
+    (dolist (edit (if all (gemini-companion-edits-open) (reverse new)))
       (when (and (gemini-companion-edit-open-p edit)
                  (null (gemini-companion-edit-view edit))
                  (gemini-companion-auto--wanted-p edit))

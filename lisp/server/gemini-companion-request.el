@@ -54,8 +54,7 @@ answered an edit in its review.  An error in a function is only reported.")
 (cl-defgeneric gemini-companion-request-label (request)
   "Return what the CLI of REQUEST does, a phrase in one line.
 It follows the name of the CLI in sentences and is the row of REQUEST in
-the overview, where the end may be cut, unless REQUEST has edits.  For
-example: asks in its terminal.")
+the overview, where the end may be cut.  For example: asks in its terminal.")
 
 (cl-defgeneric gemini-companion-request-notice (request)
   "Return the text of the notification about REQUEST, or nil for none.
@@ -124,30 +123,17 @@ ANSWER is `allow', `refuse' or a cons (refuse . REASON).  Signal a
               (gemini-companion-session-title
                (gemini-companion-request-session request))))
 
+(cl-defgeneric gemini-companion-request-interrupted (_request)
+  "End a request about which its CLI no longer asks, without a report of that.
+By default, do nothing."
+  nil)
+
 (cl-defgeneric gemini-companion-request-open-p (request)
   "Return non-nil if REQUEST awaits an answer."
   (memq request (gemini-companion-requests)))
 
 (cl-defgeneric gemini-companion-request-commented (_request)
   "Follow a change of the comments on a request; by default, do nothing."
-  nil)
-
-(cl-defgeneric gemini-companion-request-edits (_request)
-  "Return the edits that are answered only together, by REQUEST, a list.
-The overview has them below the row of REQUEST, with their hunks."
-  nil)
-
-(cl-defgeneric gemini-companion-request-follow-edit (request _edit _event)
-  "Follow an event of an edit that is answered by REQUEST, as one of several.
-For the event, see `gemini-companion-edit-notify'.  By default, REQUEST has
-changed."
-  (gemini-companion-request-notify request 'changed))
-
-(cl-defgeneric gemini-companion-request-change (_request &optional _columns)
-  "Return what the edits of REQUEST do together, such as: rename a to b.
-The value is the row of REQUEST in the overview; see
-`gemini-companion-request-edits'.  The edits are also undone together.
-With COLUMNS, a number, return a text of at most that width, if one can say it."
   nil)
 
 ;;;; The open requests

@@ -385,8 +385,7 @@ FUNCTION is called with a function to call with the value."
 
 (defconst gemini-companion-server--methods
   '(open-diff diff-opened close-diff outcome-written outcome-undelivered
-    file-written sessions-update remote-update ask withdrawn rename-withdrawn
-    ping warn)
+    file-written sessions-update remote-update ask withdrawn ping warn)
   "The methods of `gemini-companion-server-receive'.")
 
 (cl-defgeneric gemini-companion-server-receive (method &rest args)

@@ -19,7 +19,6 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-program-status)
-(require 'gemini-companion-proposal)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-turn)
@@ -73,9 +72,8 @@ wait and is not a question, or nil.  QUESTION is the open question in its
 terminal, or nil.
 
 SENT is the first line of the last prompt that Emacs has submitted, or nil once
-the turn of that prompt has begun.  ASKED are the edits that were open when the
-title last showed that the CLI was not ready: the CLI also asks about them in
-its terminal.  CAUSE is the reason for the next question in its terminal, a
+the turn of that prompt has begun.  ASKED are the requests that were open when
+the title last showed that the CLI was not ready.  CAUSE is the reason for the next question in its terminal, a
 phrase, or nil, and ABOUT are the requests that its hooks have reported of it."
   session process reported request question sent asked cause about
   (state 'unknown)
@@ -330,7 +328,8 @@ a hook of the CLI: `prompt', where PROMPT is its first line; `end' of the turn;
         ;; Gemini CLI accepts no prompt while it asks about an edit, so the user
         ;; must have interrupted the question.
         (when (gemini-companion-state--hides-interrupts-p record)
-          (gemini-companion-state--interrupt (gemini-companion-edits-open session))))
+          (mapc #'gemini-companion-request-interrupted
+                (gemini-companion-state--awaiting session))))
       (gemini-companion-state--update record (eq event 'prompt)))))
 
 (defun gemini-companion-state--hides-interrupts-p (record)
@@ -338,10 +337,10 @@ a hook of the CLI: `prompt', where PROMPT is its first line; `end' of the turn;
   (gemini-companion-client-hides-interrupts-p
    (gemini-companion-session-client (gemini-companion-state--session record))))
 
-(defun gemini-companion-state--interrupt (edits)
-  "Dismiss EDITS, about which a CLI no longer asks."
-  (dolist (edit edits)
-    (gemini-companion-proposal-close edit 'interrupted)))
+(defun gemini-companion-state--awaiting (session)
+  "Return the requests of SESSION, except for the question in its terminal."
+  (seq-remove #'gemini-companion-state-question-p
+              (gemini-companion-requests session)))
 
 (defun gemini-companion-state--sessions-changed (&rest _)
   "Update the list of records to the connected CLIs.
@@ -441,28 +440,28 @@ if another title of PROCESS has shown a state."
       (or reported titled))))
 
 (defun gemini-companion-state--follow-question (record)
-  "Record the edits about which the CLI of RECORD asks in its terminal.
+  "Record the requests about which the CLI of RECORD asks.
 If its title shows that it is ready while they are open, the user may have
-interrupted the question; dismiss them if that is still so a second later."
+interrupted the question; end them if that is still so a second later."
   (let ((titled (gemini-companion-state--titled record))
-        (edits (gemini-companion-state--asked record)))
+        (asked (gemini-companion-state--asked record)))
     (cond ((not (eq titled 'ready))
            (setf (gemini-companion-state--asked record)
                  (and titled
                       (gemini-companion-state--hides-interrupts-p record)
-                      (gemini-companion-edits-open
+                      (gemini-companion-state--awaiting
                        (gemini-companion-state--session record)))))
-          (edits
+          (asked
            (run-at-time 1 nil #'gemini-companion-state--interrupted
-                        record edits)))))
+                        record asked)))))
 
-(defun gemini-companion-state--interrupted (record edits)
-  "Dismiss the edits EDITS of RECORD if its CLI is still ready.
+(defun gemini-companion-state--interrupted (record asked)
+  "End the requests ASKED of RECORD if its CLI is still ready.
 The user has interrupted the question, which the CLI does not report."
-  (when (and (eq edits (gemini-companion-state--asked record))
+  (when (and (eq asked (gemini-companion-state--asked record))
              (eq 'ready (gemini-companion-state--titled record)))
     (setf (gemini-companion-state--asked record) nil)
-    (gemini-companion-state--interrupt edits)))
+    (mapc #'gemini-companion-request-interrupted asked)))
 
 (defun gemini-companion-state--compute (record request)
   "Return the state of RECORD, whose first request is REQUEST, or nil.
@@ -483,9 +482,8 @@ an edit, the user has interrupted the request."
 Also run the hook if CHANGED is non-nil.  Waiting for another request is a
 change of the state."
   (gemini-companion-state--follow-question record)
-  (let* ((requests (seq-remove #'gemini-companion-state-question-p
-                               (gemini-companion-requests
-                                (gemini-companion-state--session record))))
+  (let* ((requests (gemini-companion-state--awaiting
+                    (gemini-companion-state--session record)))
          (request (seq-find #'gemini-companion-request-certain-p requests))
          (state (gemini-companion-state--compute record request))
          (differs (not (and (eq state (gemini-companion-state--state record))

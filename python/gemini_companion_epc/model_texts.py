@@ -137,10 +137,8 @@ def rename_text(facts: Facts, directory: str, symbol: str, new: str) -> str:
         reason = facts.get("reason")
         return f"{text}\nReason of the user: {reason}" if reason else text
     rows = [f"Renamed {symbol} to {new} and saved; lines changed:"]
-    for path, done, excluded, left in facts.get("files") or []:
-        row = f"{_relative(path, directory)}: {_numbers(done) or 'nothing'}"
-        if excluded:
-            row += f"; excluded by the user, unchanged: {_numbers(excluded)}"
+    for path, done, left in facts.get("files") or []:
+        row = f"{_relative(path, directory)}: {_numbers(done)}"
         if left:
             row += f"; {left} time{'s' * (left > 1)} still {symbol}"
         rows.append(row)
@@ -152,9 +150,7 @@ def rename_text(facts: Facts, directory: str, symbol: str, new: str) -> str:
     elif others:
         names = _first_names(others, directory)
         last.append(f"Other files with the word {symbol}, unchanged: {names}")
-    for errors in facts.get("errors") or []:
-        last += errors_text(errors, directory).split("\n")
-    # What is left, and what is wrong, is not cut off by many files.
+    # What is left is not cut off by many files.
     end = _fitting(last, LONGEST_ANSWER // 2)
     return "\n".join(filter(None, [_fitting(rows, LONGEST_ANSWER - len(end)), end]))
 

@@ -86,20 +86,20 @@ class Permissions:
         question_id = uuid4().hex
         answer = self._answer({**facts, "id": question_id}, question, text)
         limit = self._config.silence_limit
-        decision = await self.wait(question_id, answer, cli, "withdrawn", limit)
+        decision = await self.wait(question_id, answer, cli, limit)
         if decision:
             logger.info("permission: %s", decision["behavior"])
         return decision
 
     async def wait(
         self, question_id: str, answering: Coroutine[Any, Any, Facts], cli: Watched,
-        withdraw: str, silence_limit: float,
+        silence_limit: float,
     ) -> Facts:  # fmt: skip
         """Return the answer of the user to ``question_id``, by ``answering``; or {}.
 
         It is empty if ``cli`` exits, if Emacs gives no sign of life for
         ``silence_limit`` seconds, or if the question is given back.  Emacs then learns
-        by a call of ``withdraw`` that nothing waits.
+        that nothing waits.
         """
         if self._is_ended:
             answering.close()
@@ -123,11 +123,11 @@ class Permissions:
             # An answer at the time of an end counts for nothing.
             for end, how in ends.items():
                 if end.done():
-                    return self._withdraw(withdraw, question_id, how)
+                    return self._withdraw(question_id, how)
             decision = answer.result() if answer.done() else {}
-            return decision or self._withdraw(withdraw, question_id, "returned")
+            return decision or self._withdraw(question_id, "returned")
         except asyncio.CancelledError:
-            self._withdraw(withdraw, question_id, "ended")
+            self._withdraw(question_id, "ended")
             raise
         finally:
             self._returns.discard(returned)
@@ -135,9 +135,9 @@ class Permissions:
             for end in ends:
                 end.cancel()
 
-    def _withdraw(self, withdraw: str, question_id: str, how: End) -> Facts:
-        logger.info("%s: %s", withdraw, how)
-        self._emacs.report(withdraw, question_id, Symbol(how))
+    def _withdraw(self, question_id: str, how: End) -> Facts:
+        logger.info("withdrawn: %s", how)
+        self._emacs.report("withdrawn", question_id, Symbol(how))
         return {}
 
     async def _answer(self, facts: Facts, question: Question, text: str) -> Facts:

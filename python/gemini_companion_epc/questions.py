@@ -100,8 +100,8 @@ TOOLS = [
     _tool(
         RENAME,
         "Rename a symbol in all files by the language server that runs in Emacs, "
-        "instead of by edits. The user reviews it in Emacs first, and may exclude "
-        "places; the answer says what was written.",
+        "instead of by edits. The user reviews it in Emacs first; the answer says "
+        "what was written.",
         ["file", "symbol", "new_name"],
         _CHANGES,
         **_OCCURRENCE,
@@ -304,9 +304,7 @@ class Questions:
                 return {}
 
         limit = self._config.rename_silence_limit
-        outcome = await self.permissions.wait(
-            question_id, answer(), cli, "rename-withdrawn", limit
-        )
+        outcome = await self.permissions.wait(question_id, answer(), cli, limit)
         if not outcome:
             return _content(UNKNOWN_RENAME)
         text = outcome.get("problem") or rename_text(

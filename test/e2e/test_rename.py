@@ -15,6 +15,8 @@ from harness.qwen import Qwen, stays_connected
 from harness.world import World
 from test_tools import link
 
+from test_permissions import BUFFER, OPEN, go_there
+
 SERVER = Path(sys.executable).parent / "pylsp"
 # With longer limits, for a busy machine.
 EGLOT = f"""
@@ -22,9 +24,7 @@ EGLOT = f"""
 (setq gemini-companion-overview-busy-seconds 0
       gemini-companion-overview-page-seconds 0)
 (setq gemini-companion-words-seconds 60
-      gemini-companion-rename--patience 180
-      gemini-companion-errors-timeout 60
-      gemini-companion-rename--errors-seconds 60)
+      gemini-companion-rename--patience 180)
 (with-eval-after-load 'eglot
   (setq eglot-server-programs '((python-mode {lisp(SERVER)}))))
 (when (require 'eglot nil t)
@@ -40,7 +40,6 @@ TEXTS = {
     "c.py": "import a\n\nprint(a.one())\n",
 }
 RENAMED = {name: text.replace("one", "uno") for name, text in TEXTS.items()}
-OPEN = "(gemini-companion-rename--all-open)"
 
 
 class Renamed:
@@ -69,10 +68,9 @@ class Renamed:
     def texts(self) -> dict[str, str]:
         return {name: (self.project / name).read_text() for name in TEXTS}
 
-    def ask(self, said: str, *, appears: bool = False) -> None:
-        """Let the model ask for the rename, which appears in the overview.
+    def ask(self, said: str) -> None:
+        """Let the model ask for the rename, which appears by itself.
 
-        It ``appears`` by itself while the overview is not displayed.
         A CLI that ``asks`` for permission in its terminal gets it.
         """
         arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
@@ -80,12 +78,9 @@ class Renamed:
         self.cli.prompt()
         if self.asks:
             self.cli.answer("once")
-        self.emacs.holds(f"(and {OPEN} t)", "the rename is open")
-        if not appears:
-            self.go()
-        self.emacs.wait_for("rename one")
+        self.emacs.holds(f"(and {OPEN} {BUFFER} (get-buffer-window {BUFFER}) t)")
 
-    def go(self, text: str = "rename one") -> None:
+    def go(self, text: str) -> None:
         """Select the overview, and go to the line with ``text``."""
         self.emacs.command("gemini-companion-list")
         self.emacs.holds("(derived-mode-p 'gemini-companion-overview-mode)")
@@ -94,9 +89,8 @@ class Renamed:
             " (beginning-of-line) nil)"
         )
 
-    def accept(self, question: str, *keys: str) -> None:
-        self.emacs.keys("a")
-        self.emacs.wait_for(question)
+    def answer(self, *keys: str) -> None:
+        go_there(self.emacs)
         self.emacs.keys(*keys)
 
 
@@ -117,21 +111,23 @@ class RenamedByQwen(Renamed):
 
 
 def reviews(renamed: Renamed) -> None:
-    """Refuse the rename, write all of it, and exclude a place."""
+    """Refuse the rename, write all of it, and undo it in two ways."""
     emacs, cli = renamed.emacs, renamed.cli
     renamed.ask("said no")
     # Three files, and one request.
     assert emacs.value("(length (gemini-companion-requests))") == 1
-    assert emacs.value("(length (gemini-companion-edits-open))") == 3
-    renamed.go()
-    emacs.keys("r")
+    renamed.answer("R")
+    emacs.wait_for("Reason for the model")
+    emacs.text("It is public")
+    emacs.keys("Enter")
     cli.wait_for("said no")
-    assert "the user refused" in cli.model.last_message()
+    answer = cli.model.last_message()
+    assert "the user refused" in answer
+    assert "It is public" in answer
     assert renamed.texts() == TEXTS
 
     renamed.ask("said yes")
-    renamed.go()
-    renamed.accept("Write rename one", "y")
+    renamed.answer("C-c", "C-c")
     cli.wait_for("said yes")
     assert "Renamed one to uno and saved" in cli.model.last_message()
     assert renamed.texts() == RENAMED
@@ -144,28 +140,23 @@ def reviews(renamed: Renamed) -> None:
     emacs.keys("y")
     emacs.says("Undid 3 edits")
     assert renamed.texts() == TEXTS
-    renamed.ask("said in part")
-    emacs.becomes(f"(length (gemini-companion-rename-errors (car {OPEN})))", 3)
-    renamed.go("x = uno")
-    emacs.keys("x")
-    emacs.wait_for("1 excluded")
-    renamed.accept("1 excluded", "yes", "Enter")
-    cli.wait_for("said in part")
-    answer = cli.model.last_message()
-    assert "excluded by the user, unchanged: 10" in answer
-    assert "10: error: undefined name 'one'" in answer
-    excluded = RENAMED["b.py"].replace("x = uno", "x = one")
-    assert renamed.texts() == {**RENAMED, "b.py": excluded}
+    # Taken back, which renames again, and that as well.
+    emacs.keys("C-/")
+    emacs.says("Taken back: undo of rename one")
+    assert renamed.texts() == RENAMED
+    emacs.keys("C-/")
+    emacs.says("Taken back: rename one")
+    assert renamed.texts() == TEXTS
 
 
 def is_interrupted(renamed: Renamed) -> None:
     """Ask for the rename, and type Escape in the terminal while it is reviewed."""
-    renamed.ask("never said", appears=True)
+    renamed.ask("never said")
     renamed.cli.interrupt("Escape", "esc to cancel")
 
 
 def nothing_is_open(renamed: Renamed) -> None:
-    renamed.emacs.holds(f"(null (or {OPEN} (gemini-companion-edits-open)))")
+    renamed.emacs.holds(f"(null {OPEN})")
     assert renamed.texts() == TEXTS
 
 
@@ -185,8 +176,7 @@ def test_a_rename_is_written_as_reviewed_or_not_at_all(world: World) -> None:
     restart = "(eglot-reconnect (eglot-current-server))"
     emacs.eval(f'(with-current-buffer "a.py" {restart} nil)')
     emacs.holds(HAS_SERVER)
-    renamed.go()
-    renamed.accept("Write rename one", "y")
+    renamed.answer("C-c", "C-c")
     cli.wait_for("said after restart")
     assert renamed.texts() == RENAMED
     for name, text in TEXTS.items():
@@ -195,6 +185,8 @@ def test_a_rename_is_written_as_reviewed_or_not_at_all(world: World) -> None:
 
     renamed.ask("said changed")
     world.file("c.py", "import a\n")
+    renamed.answer("C-c", "C-c")
+    emacs.says("Nothing was renamed")
     cli.wait_for("said changed")
     assert "a file has changed meanwhile" in cli.model.last_message()
     assert renamed.texts() == {**TEXTS, "c.py": "import a\n"}

@@ -143,35 +143,31 @@ Return a plist of what came of it."
            :line (plist-get rename :line) :new (plist-get rename :new)
            :client "gemini" :pids nil :directory project)
      (lambda (facts) (push facts answers)))
-    (judge-until 120 (lambda () (or answers (gemini-companion-rename--all-open))))
+    (judge-until 120 (lambda () (or answers (gemini-companion-requests))))
     (setq result (list :shown (- (float-time) began)))
-    (when-let* ((open (car (gemini-companion-rename--all-open)))
-                (edits (gemini-companion-rename-edits open)))
-      ;; As if somebody read it.
-      (judge-until 3 (lambda () (= (length edits)
-                                   (length (gemini-companion-rename-errors open)))))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always)
-                ((symbol-function 'yes-or-no-p) #'always))
-        (gemini-companion-request-answer open 'allow))
+    (when-let* ((open (car (gemini-companion-requests)))
+                (files (gemini-companion-rename-files open)))
+      (gemini-companion-request-answer open 'allow)
       (judge-until 60 (lambda () answers))
       (setq result
             (append result
                     (list :odd (vconcat
-                                (cl-loop for edit in edits
-                                         when (gemini-companion-edit-review-reason edit)
-                                         collect (gemini-companion-edit-file edit)))
-                          :texts (cl-loop for edit in edits
-                                          for name = (gemini-companion-edit-file edit)
+                                (mapcar #'gemini-companion-rename-file-name
+                                        (seq-filter #'gemini-companion-rename-file-odd
+                                                    files)))
+                          :texts (cl-loop for file in files
+                                          for name = (gemini-companion-rename-file-name
+                                                      file)
                                           nconc (list (intern (concat ":" name))
                                                       (gemini-companion-text-read
                                                        name))))))
-      (dolist (edit edits)
-        (judge-write (gemini-companion-edit-file edit)
-                     (gemini-companion-edit-texts-before edit))
-        (gemini-companion-revert (gemini-companion-edit-file edit)))
+      (dolist (file files)
+        (judge-write (gemini-companion-rename-file-name file)
+                     (gemini-companion-rename-file-before file))
+        (gemini-companion-revert (gemini-companion-rename-file-name file)))
       (gemini-companion-eglot-changed
        (gemini-companion-rename-server open)
-       (mapcar #'gemini-companion-edit-file edits)))
+       (mapcar #'gemini-companion-rename-file-name files)))
     (judge-facts result (car answers))))
 
 (defun judge-facts (result facts)
@@ -181,16 +177,11 @@ Return a plist of what came of it."
                                         (format "%S" facts))))
     (append
      result
-     (list :files (vconcat (mapcar (pcase-lambda (`(,file ,lines ,excluded ,left))
-                                     (vector file (vconcat lines) (vconcat excluded)
-                                             left))
+     (list :files (vconcat (mapcar (pcase-lambda (`(,file ,lines ,left))
+                                     (vector file (vconcat lines) left))
                                    (plist-get facts :files)))
            :elsewhere (vconcat (let ((others (plist-get facts :elsewhere)))
-                                 (if (listp others) others '("unknown"))))
-           :errors (vconcat (mapcar (lambda (found)
-                                      (cl-map 'vector #'vconcat
-                                              (plist-get found :errors)))
-                                    (plist-get facts :errors)))))))
+                                 (if (listp others) others '("unknown"))))))))
 
 (defun judge ()
   "Make all edits or renames of the plan; return a vector of the results."
@@ -213,7 +204,7 @@ Return a plist of what came of it."
         (judge-visit file is-program)
         (judge-warm file)))
     (when (plist-get plan :renames)
-      (mapc #'gemini-companion-part-start '(edit proposal rename)))
+      (mapc #'gemini-companion-part-start '(edit permission rename)))
     (dolist (rename (plist-get plan :renames))
       (push (judge-rename rename (plist-get plan :project)) results))
     (dolist (edit edits)

@@ -745,7 +745,7 @@ def test_a_rename_waits_for_the_user_and_ends_when_it_is_cancelled(
     bridge.send(id=2, method="tools/call", params=call)
     until(lambda: alone.emacs.asked)
     bridge.send(method="notifications/cancelled", params={"requestId": 2})
-    withdrawn = alone.emacs.reported["rename-withdrawn"]
+    withdrawn = alone.emacs.reported["withdrawn"]
     until(lambda: withdrawn)
     assert withdrawn == [alone.emacs.asked[0][1]["id"]]
     assert bridge.ask("ping") == {}

@@ -240,23 +240,14 @@ def test_an_answer_is_a_text(
         (
             {
                 "files": [
-                    ["{root}/a.py", [1, 4], [], 0],
-                    ["{root}/b.py", [], [3], 2],
+                    ["{root}/a.py", [1, 4], 0],
+                    ["{root}/b.py", [3], 2],
                 ],
                 "elsewhere": ["{root}/read.me"],
-                "errors": [
-                    {
-                        "path": "{root}/b.py",
-                        "count": 1,
-                        "errors": [[3, '"one" is not defined', "basedpyright"]],
-                    }
-                ],
             },
             "Renamed one to uno and saved; lines changed:\na.py: 1,4\n"
-            "b.py: nothing; excluded by the user, unchanged: 3; 2 times still one\n"
-            "Other files with the word one, unchanged: read.me\n"
-            "Emacs sees 1 new error in b.py (a later edit may already fix it):\n"
-            '3: error: "one" is not defined [basedpyright]',
+            "b.py: 3; 2 times still one\n"
+            "Other files with the word one, unchanged: read.me",
         ),
         (
             {"left": []},
@@ -279,7 +270,7 @@ def test_an_answer_is_a_text(
             "edits; ask for the rename again.",
         ),
         (
-            {"files": [["{root}/a.py", [1], [], 0]], "elsewhere": "unknown"},
+            {"files": [["{root}/a.py", [1], 0]], "elsewhere": "unknown"},
             "Renamed one to uno and saved; lines changed:\na.py: 1\n"
             "Emacs could not search other files for the word one; search them.",
         ),
@@ -300,26 +291,23 @@ def test_the_end_of_a_rename_is_a_text(
     assert bad["isError"]
 
 
-def test_the_end_of_a_large_rename_has_what_is_left_and_the_errors(
+def test_the_end_of_a_large_rename_has_what_is_left(
     alone: Alone, tmp_path: Path
 ) -> None:
     lines = list(range(1000, 1100))
-    errors = [[line, "x" * 300, "server"] for line in range(10)]
     paths = [f"{tmp_path}/{'directory/' * 9}{number}.py" for number in range(100)]
     alone.answer(
         {
-            "files": [[path, lines, lines, 1] for path in paths],
+            "files": [[path, lines, 1] for path in paths],
             "elsewhere": paths[:9],
-            "errors": [{"path": p, "count": 10, "errors": errors} for p in paths[:20]],
         }
     )
     arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
     text = text_of(call(alone, tmp_path, "rename_symbol", **arguments))
     assert len(text) < 8000
     shown = ",".join(map(str, lines[:50])) + " and 50 more"
-    assert f"0.py: {shown}; excluded by the user, unchanged: {shown}; 1 time " in text
+    assert f"0.py: {shown}; 1 time " in text
     assert "\nOther files with the word one, unchanged: directory/" in text
-    assert "\n0: error: xxx" in text
 
 
 def test_a_cli_that_does_not_wait_has_no_renames(alone: Alone) -> None:
