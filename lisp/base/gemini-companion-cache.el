@@ -14,6 +14,7 @@
 ;;   (file "/src/a/b")               is the file hidden?  Its state is its time.
 ;;   (buffer BUFFER)                 is the visited file hidden?  Its state includes that.
 ;;   (opted-out "/src/a/b" c-mode)   do directory variables exclude it in that mode?
+;;   (mentioned "/src/a/")           do directory variables mention sharing?
 ;;   (ignored ".geminiignore" "/src/a/")   the rules in this directory and above
 ;;   (root-of "/src/a/")             the root of its project
 ;;   (time "/src/.geminiignore")     modification time of the file, nil without it

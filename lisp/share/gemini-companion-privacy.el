@@ -275,21 +275,44 @@ directories above, so that it does not make part of a private project public."
   (gemini-companion-cache-get
    (list 'opted-out name mode)
    (lambda ()
-     (with-temp-buffer
-       (setq default-directory (file-name-directory name)
-             major-mode mode)
-       ;; An opt-out counts even if the user has disabled such variables, and
-       ;; an opt-in only if it is marked as safe.
-       (let ((enable-local-variables :safe)
-             (enable-dir-local-variables t)
-             (buffer-file-name name)
-             (above (file-name-directory (directory-file-name name))))
-         (hack-dir-local-variables)
-         (pcase (assq 'gemini-companion-share file-local-variables-alist)
-           (`(,_ . ,shared) (not shared))
-           (_ (or (not (default-value 'gemini-companion-share))
-                  (unless (equal above name)
-                    (gemini-companion-privacy--opted-out-p above mode))))))))))
+     (let ((above (file-name-directory (directory-file-name name))))
+       (pcase (gemini-companion-privacy--dir-locals-share name mode)
+         (`(,_ . ,shared) (not shared))
+         (_ (or (not (default-value 'gemini-companion-share))
+                (unless (equal above name)
+                  (gemini-companion-privacy--opted-out-p above mode)))))))))
+
+(defun gemini-companion-privacy--dir-locals-share (name mode)
+  "Return what directory variables say about sharing NAME in MODE.
+The value is a cons of the variable and its value, or nil."
+  (when (gemini-companion-privacy--dir-locals-mention-p (file-name-directory name))
+    (with-temp-buffer
+      (setq default-directory (file-name-directory name)
+            major-mode mode)
+      ;; An opt-out counts even if the user has disabled such variables, and
+      ;; an opt-in only if it is marked as safe.
+      (let ((enable-local-variables :safe)
+            (enable-dir-local-variables t)
+            (buffer-file-name name))
+        (hack-dir-local-variables)
+        (assq 'gemini-companion-share file-local-variables-alist)))))
+
+;; Most projects do not, and to ask for each file takes long.
+(defun gemini-companion-privacy--dir-locals-mention-p (directory)
+  "Return non-nil if directory variables of DIRECTORY may mention sharing."
+  (gemini-companion-cache-get
+   (list 'mentioned directory)
+   (lambda ()
+     (condition-case nil
+         (let* ((found (dir-locals-find-file directory))
+                (class (if (stringp found)
+                           (dir-locals-read-from-dir found)
+                         (nth 1 found)))
+                (print-length nil)
+                (print-level nil))
+           (string-search "gemini-companion-share"
+                          (prin1-to-string (dir-locals-get-class-variables class))))
+       (error t)))))
 
 (defun gemini-companion-privacy--hidden-if (key predicate &optional state)
   "Return the cached value of KEY in STATE, or compute it by PREDICATE.

@@ -219,4 +219,24 @@
         (delete-file file)
         (should-not (funcall hidden))))))
 
+;; A command that had written 300 files had Emacs read them for each.
+(ert-deftest gemini-companion-privacy-reads-no-directory-variables-without-a-rule ()
+  (gemini-companion-test-with-directory nil
+    (let ((read 0))
+      (cl-letf* ((original (symbol-function 'hack-dir-local-variables))
+                 ((symbol-function 'hack-dir-local-variables)
+                  (lambda ()
+                    (setq read (1+ read))
+                    (funcall original))))
+        (pcase-dolist (`(,text ,hidden) '(("((nil (fill-column . 60)))" nil)
+                                          ("((nil (gemini-companion-share)))" t)))
+          (write-region text nil ".dir-locals.el" nil 'silent)
+          (gemini-companion-privacy-refresh)
+          (setq read 0)
+          (dotimes (n 5)
+            (should (eq hidden (and (gemini-companion-privacy-name-hidden-p
+                                     (expand-file-name (format "%d.c" n)))
+                                    t))))
+          (should (eq hidden (< 0 read))))))))
+
 ;;; gemini-companion-privacy-test.el ends here
