@@ -214,9 +214,10 @@ have comments."
          (not (equal (gemini-companion-edit-proposed edit)
                      (gemini-companion-text-of-buffer proposal))))))
 
-(defun gemini-companion-edit-texts-emptied-p (edit)
-  "Return non-nil if the user has left no text of the proposal of EDIT."
-  (and (string-empty-p (gemini-companion-edit-text edit))
+(defun gemini-companion-edit-texts-emptied-p (edit &optional text)
+  "Return non-nil if the user has left no text of the proposal of EDIT.
+TEXT is what that has now, if it is known."
+  (and (string-empty-p (or text (gemini-companion-edit-text edit)))
        (not (string-empty-p (gemini-companion-edit-proposed edit)))))
 
 (defun gemini-companion-edit-texts-by-user-p (edit text)

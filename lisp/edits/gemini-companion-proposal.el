@@ -434,10 +434,10 @@ If there are several edits, ask for confirmation with VERB."
 (defun gemini-companion-proposal--accept (edit)
   "Accept EDIT by a command, unless the user declines a question about it.
 Signal a `user-error' if the text is empty."
-  (when (gemini-companion-edit-texts-emptied-p edit)
-    (user-error "Empty text cannot be accepted, as the CLI would write its \
-original text; reject the proposal, or leave at least one character"))
   (let ((shown (gemini-companion-edit-text edit)))
+    (when (gemini-companion-edit-texts-emptied-p edit shown)
+      (user-error "Empty text cannot be accepted, as the CLI would write its \
+original text; reject the proposal, or leave at least one character"))
     (unless (or (gemini-companion-proposal--unsent-refused-p edit)
                 (gemini-companion-proposal--refused-p edit)
                 (gemini-companion-proposal--change-refused-p edit shown))

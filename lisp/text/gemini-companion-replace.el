@@ -29,7 +29,7 @@ these hooks modify the text, it becomes TEXT nevertheless, but some positions
 may be missing."
   (let ((target (current-buffer))
         (end (and end (copy-marker end t)))
-        (passes (list (not inhibit-modification-hooks) nil))
+        (hooks (not inhibit-modification-hooks))
         (deactivate-mark nil)
         (inhibit-quit t)
         (inhibit-read-only t)
@@ -47,10 +47,14 @@ may be missing."
             (save-excursion
               (save-restriction
                 (undo-boundary)
-                (prog1 (mapcan (lambda (hooks)
-                                 (if end (narrow-to-region beg end) (widen))
-                                 (gemini-companion-replace--lines source hooks))
-                               passes)
+                (prog1 (cl-flet ((replace (hooks)
+                                   (if end (narrow-to-region beg end) (widen))
+                                   (gemini-companion-replace--lines source hooks)))
+                         (let ((changed (replace hooks)))
+                           ;; Only a hook may have changed the new text.
+                           (if (and changed hooks)
+                               (nconc changed (replace nil))
+                             changed)))
                   (undo-boundary))))))))))
 
 (defun gemini-companion-replace--differences (source)
