@@ -36,11 +36,12 @@ It is a list (COUNT BUFFER POINT . ARGUMENTS), where COUNT is that of
 `flows--sets' after the call.")
 
 (defvar flows--again (make-hash-table :test #'equal)
-  "Number of reads and draws of each function that were asked for again.
+  "Number of reads and draws that were asked for again, by (CALLER FUNCTION).
 The arguments were equal, and nothing was set between.")
 
 (defvar flows--upward (make-hash-table :test #'equal)
-  "Calls into a later wing than any that was running, (CALLER WING).")
+  "Calls into a later wing than any that was running, (CALLER WING).
+Only those in which something was set or drawn.")
 
 (defvar flows--sets 0
   "Number of calls of functions that set or draw something.")
@@ -76,10 +77,10 @@ The arguments were equal, and nothing was set between.")
           make-overlay move-overlay overlay-put delete-overlay put-text-property
           add-text-properties set-text-properties remove-text-properties
           gemini-companion-replace-text)
-    (read insert-file-contents insert-file-contents-literally file-attributes
-          file-exists-p file-readable-p file-directory-p directory-files
-          verify-visited-file-modtime buffer-string buffer-substring
-          buffer-substring-no-properties buffer-hash secure-hash
+    ;; What tells whether another program has written a file is none.
+    (read insert-file-contents insert-file-contents-literally directory-files
+          buffer-string buffer-substring buffer-substring-no-properties
+          buffer-hash secure-hash compare-buffer-substrings
           call-process call-process-region process-file
           gemini-companion-record-look))
   "Functions by what a call of them does.")
@@ -139,9 +140,8 @@ The arguments were equal, and nothing was set between.")
                        (and (stringp one) (equal one other))))
                  call other)))
 
-(defun flows--enter (function)
-  "Count that FUNCTION is entered, and whether it is in a later wing."
-  (puthash function t flows--calls)
+(defun flows--upward (function)
+  "Return (CALLER WING) if FUNCTION is in a later wing than all that run, or nil."
   (when-let* ((wing (flows--wing (car function)))
               (wings (delq nil (mapcar #'flows--wing
                                        (mapcar #'car flows--running))))
@@ -151,23 +151,29 @@ The arguments were equal, and nothing was set between.")
                                       (< 1 (or (flows--wing (car running)) 0)))
                                     flows--running)
                           (car flows--running))))
-    (puthash (list (nth 1 caller) (nth wing flows--wings)) t flows--upward)))
+    (list (nth 1 caller) (nth wing flows--wings))))
 
 (defun flows--call (key function values)
   "Call FUNCTION with VALUES, and count that; for KEY, see `flows--calls'."
   (if (not flows--on)
       (apply function values)
-    (flows--enter key)
+    (puthash key t flows--calls)
     (let* ((kinds (gethash (cons (car key) (nth 1 key)) flows--kinds))
            (call (append (list (current-buffer) (point)) values))
-           (last (gethash key flows--asked)))
-      (when (and (eq flows--sets (car last))
+           (last (gethash key flows--asked))
+           (upward (flows--upward key))
+           (sets flows--sets))
+      (when (and (eq sets (car last))
                  (flows--equal-p call (cdr last)))
-        (cl-incf (gethash key flows--again 0)))
+        (cl-incf (gethash (list (nth 1 (car flows--running)) (nth 1 key))
+                          flows--again 0)))
       (prog1 (let ((flows--running (cons key flows--running)))
                (apply function values))
         (when (or (memq 'set kinds) (memq 'draw kinds))
           (cl-incf flows--sets))
+        ;; A question is none.
+        (when (and upward (< sets flows--sets))
+          (puthash upward t flows--upward))
         (when (or (memq 'read kinds) (memq 'draw kinds))
           (puthash key (cons flows--sets call) flows--asked))))))
 
@@ -188,8 +194,11 @@ The arguments were equal, and nothing was set between.")
   (push flows--root load-path)
   (advice-add 'cl-generic-define-method :filter-args #'flows--counted-method)
   (require 'gemini-companion)
-  (let ((files (file-expand-wildcards
-                (expand-file-name "lisp/*/gemini-companion-*.el" flows--root))))
+  ;; Users do not load the file of invariants.
+  (let ((files (seq-remove (apply-partially #'string-search "-invariants")
+                           (file-expand-wildcards
+                            (expand-file-name "lisp/*/gemini-companion-*.el"
+                                              flows--root)))))
     (with-temp-buffer
       (insert-file-contents (expand-file-name "doc/design.org" flows--root))
       (re-search-forward "^\\* The wings of the Lisp$")
@@ -235,9 +244,10 @@ but for all files."
                          when (and (or (memq 'set kinds) (memq 'draw kinds))
                                    (not (member short flows--beside)))
                          collect short)))
-         (again (cl-loop for (_file name) being the hash-keys of flows--again
+         (again (cl-loop for function being the hash-keys of flows--again
                          using (hash-values count)
-                         collect (format "%s %d" name count)))
+                         collect (format "%s -> %s %d" (car function) (cadr function)
+                                         count)))
          (upward (mapcar (pcase-lambda (`(,caller ,wing)) (format "%s -> %s" caller wing))
                          (hash-table-keys flows--upward))))
     (list (length path)
