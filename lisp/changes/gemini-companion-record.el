@@ -19,7 +19,8 @@
 ;; Only a CLI's write changes the record: a removed line gets the mark (HUNK . nil), a
 ;; new one (HUNK . t), and a missing line of the same stretch that is there again also
 ;; gets (HUNK . t).  Keeping, undoing, and taking these back set a flag of hunks,
-;; `reviewed' or `undone', and nothing else.
+;; `reviewed' or `undone', and nothing else.  Another flag, `postponed', says only that
+;; the user decides later.
 ;;
 ;; Others, such as the user and git, have a hunk as well, which is always reviewed.  A
 ;; look returns the record as it would be if others had written the current text:

@@ -31,7 +31,7 @@ def draft(emacs: Emacs) -> None:
 @pytest.mark.differs("VC and Log Edit")
 def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
     project = world.scratch.project
-    files = [world.file(name, "one\ntwo\n") for name in ("a.txt", "b.txt")]
+    files = [world.file(name, "one\ntwo\nthree\n") for name in ("a.txt", "b.txt")]
     subprocess.run([*GIT, "add", "."], cwd=project, check=True)
     subprocess.run([*GIT, "commit", "-qm", "first"], cwd=project, check=True)
     for who in ("AUTHOR", "COMMITTER"):
@@ -42,8 +42,12 @@ def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
     cli = world.gemini()
     emacs.command("gemini-companion-auto-accept", "without review?")
     for file in files:
-        cli.is_free(read_file(file), write_file(file, "uno\ntwo\n"))
-    emacs.becomes("(gemini-companion-changes-left)", 2)
+        cli.is_free(read_file(file), write_file(file, "uno\ntwo\ntres\n"))
+    emacs.becomes("(gemini-companion-changes-left)", 4)
+    emacs.command("gemini-companion-next-change")
+    emacs.says("Change 1 of 4, a.txt")
+    emacs.keys("l")
+    emacs.says("Later; Change 2 of 4, a.txt")
 
     # By VC: the file that is selected.
     emacs.keys("C-x", "v", "v")
@@ -54,10 +58,14 @@ def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
         lambda: message(project).startswith(f"prompt 1 please\n\n{ASSISTED}"),
         "VC has committed",
     )
-    emacs.becomes("(gemini-companion-changes-left)", 1)
+    # What is marked later stays, although it is committed.
+    emacs.becomes("(gemini-companion-changes-left)", 3)
+    emacs.command("gemini-companion-previous-change")
+    emacs.says("Change 1 of 3, a.txt")
+    emacs.wait_for(", later ")
 
     # By git, which asks this Emacs for the message of all that has changed.
-    cli.is_free(read_file(files[0]), write_file(files[0], "uno\ndos\n"))
+    cli.is_free(read_file(files[0]), write_file(files[0], "uno\ndos\ntres\n"))
     socket = world.scratch.run / "editor"
     emacs.eval(
         f"(progn (require 'server) (setq server-socket-dir {lisp(socket.parent)}"

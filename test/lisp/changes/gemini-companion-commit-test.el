@@ -446,6 +446,8 @@ Assisted-by: Gemini CLI 0.61.0")
     (pcase-dolist (`(,files ,message)
                    `((("b") "Amend: yes\n\nAssisted-by: Gemini CLI 0.61.0")
                      (("a" "b")
+                      "- First\n- Amend: yes\n\nAssisted-by: Gemini CLI 0.61.0")
+                     (("./" "b")
                       "- First\n- Amend: yes\n\nAssisted-by: Gemini CLI 0.61.0")))
       (vc-checkin (mapcar #'expand-file-name files) 'Git)
       (with-current-buffer "*vc-log*"
