@@ -1087,34 +1087,28 @@ then others have written it in the place of lines that the undo had restored."
 (defun gemini-companion-record-edits-since (before after)
   "Return the edits that have written lines of AFTER which BEFORE has not, a list.
 These are looks at two texts of a record.  So are edits which have only removed
-lines there that BEFORE has; what a later edit has written again is not."
-  (let ((known (make-hash-table :test 'eq))
-        (adds (make-hash-table :test 'eq))
-        (edits nil))
-    (cl-flet ((key (line)
-                (cons (car line) (and (gemini-companion-record--there-p (cdr line)) t)))
-              (counts (hunk)
-                (or (gethash hunk known)
-                    (puthash hunk (make-hash-table :test 'equal) known))))
-      (seq-doseq (line before)
-        (when (consp line)
-          (pcase-dolist (`(,hunk) (cdr line))
-            (cl-incf (gethash (key line) (counts hunk) 0)))))
-      (seq-doseq (line after)
-        (when (consp line)
-          (pcase-dolist (`(,hunk . ,how) (cdr line))
-            (when how
-              (puthash hunk t adds)))))
-      (seq-doseq (line after)
-        (when-let* (((consp line))
-                    (last (gemini-companion-record--last (cdr line)))
-                    ((gemini-companion-record--of-edit-p last))
-                    (hunk (car last)))
-          ;; Each of several equal lines of a hunk counts.
-          (when (and (> 0 (cl-decf (gethash (key line) (counts hunk) 0)))
-                     (or (cdr last) (not (gethash hunk adds))))
-            (cl-pushnew (gemini-companion-record-hunk-edit hunk) edits :test #'eq)))))
-    (nreverse edits)))
+lines there that BEFORE has; what a later edit has written again is not, nor
+lines that others have changed."
+  (let ((added (make-hash-table :test 'eq))
+        (removed (make-hash-table :test 'eq))
+        (adding (make-hash-table :test 'eq)))
+    ;; How many more lines than in BEFORE each hunk has last added or removed.
+    (cl-loop for (look . sign) in (list (cons before -1) (cons after 1))
+             do (seq-doseq (line look)
+                  (when (consp line)
+                    (let ((last (gemini-companion-record--last (cdr line))))
+                      (when (gemini-companion-record--of-edit-p last)
+                        (cl-incf (gethash (car last) (if (cdr last) added removed) 0)
+                                 sign)))
+                    (pcase-dolist (`(,hunk . ,adds) (cdr line))
+                      (when adds
+                        (puthash hunk t adding))))))
+    (seq-uniq (cl-loop for hunk in (gemini-companion-record-hunks after)
+                       when (or (< 0 (gethash hunk added 0))
+                                (and (< 0 (gethash hunk removed 0))
+                                     (not (gethash hunk adding))))
+                       collect (gemini-companion-record-hunk-edit hunk))
+              #'eq)))
 
 ;;;; Parts of a change
 

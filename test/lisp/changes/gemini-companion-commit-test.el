@@ -405,6 +405,20 @@ Assisted-by: Gemini CLI 0.61.0")
                                (gemini-companion-test-refusal
                                  (gemini-companion-commit-message))))))))))
 
+(ert-deftest gemini-companion-commit-message-leaves-out-lines-that-were-committed ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First"
+                                       "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" "b" "D\n")
+    (gemini-companion-commit-test-git "commit" "-qam" "third")
+    ;; The user has changed them since.
+    (gemini-companion-test-write "a" "  one\n2\n3\n4\n5\n6\n7\n8\nnine words\n")
+    (gemini-companion-test-write "b" "Mine\n")
+    (gemini-companion-commit-test-turn session "Second" "c" "x\n")
+    (gemini-companion-commit-test-git "add" ".")
+    (should (equal "Second\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    #'gemini-companion-commit-message)))))
+
 (ert-deftest gemini-companion-commit-message-leaves-out-what-is-only-renamed ()
   (gemini-companion-commit-test-with-turns
     (gemini-companion-commit-test-turn session "First" "a" "1\ntwo\n3\n4\n5\n")
