@@ -85,9 +85,7 @@
       :words ((waiting . "fold") (request . "fold")
               (cli . "fold") (turn . "fold") (reviewed . "fold") (file . "fold")))
      ("S-TAB" gemini-companion-overview-cycle "Fold or unfold all" (overview) :stay t)
-     ("W" gemini-companion-patch "Show as a patch" (overview))
-     ("g" revert-buffer "Refresh" (overview))
-     ("q" quit-window "Quit" (overview)))
+     ("W" gemini-companion-patch "Show as a patch" (overview)))
     ("Connection" nil
      ("?" gemini-companion-status "Status and problems" (global)))
     ("Display" "W"
@@ -96,6 +94,8 @@
      ("h" gemini-companion-menu nil (global))
      ("?" gemini-companion-review-menu nil (plain) :first t :header "keys")
      ("?" gemini-companion-overview-menu nil (overview))
+     ("g" revert-buffer nil (overview))
+     ("q" quit-window nil (overview))
      ("C-c C-c" gemini-companion-overview-accept-proposal nil (overview))
      ("C-c C-k" gemini-companion-overview-reject nil (overview))
      ("C-c C-x" gemini-companion-overview-exclude nil (overview))
