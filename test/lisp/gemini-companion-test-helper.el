@@ -226,6 +226,33 @@ Edits, whose outcomes are sent nowhere, are dismissed in the end."
        (gemini-companion-part-stop 'session)
        (mapc #'gemini-companion-part-stop (reverse parts)))))
 
+(defmacro gemini-companion-test-with-notices (parts &rest body)
+  "Run BODY with PARTS and `session', a CLI in the buffer `terminal'.
+That is not displayed.  `notices' has the texts of the open notifications, the
+last one first."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory '(("a" "1\n2\n"))
+     (let* ((inhibit-message t)
+            (terminal (generate-new-buffer "terminal"))
+            (process (make-process :name "cli" :buffer terminal :noquery t
+                                   :command '("cat") :connection-type 'pty))
+            (session (gemini-companion-session-make
+                      :id "1" :client "gemini" :pid (process-id process)
+                      :directory "/src/shop/"))
+            (notices nil)
+            (gemini-companion-notify-lasting-seconds 0.1)
+            (gemini-companion-notify
+             (lambda (_session text)
+               (push text notices)
+               (lambda () (setq notices (delete text notices))))))
+       (unwind-protect
+           (save-window-excursion
+             (set-window-buffer nil "*scratch*")
+             (gemini-companion-test-with-parts ,parts session
+               ,@body))
+         (delete-process process)
+         (kill-buffer terminal)))))
+
 ;;;; Timers
 
 (defun gemini-companion-test-ours-p (function)

@@ -11,31 +11,6 @@
 (require 'gemini-companion-test-helper)
 (require 'notifications nil t)
 
-(defmacro gemini-companion-notify-test-with (&rest body)
-  "Run BODY with `session', a CLI in the buffer `terminal', not displayed.
-`notices' has the texts of the open notifications, the last one first."
-  (declare (indent 0) (debug t))
-  `(gemini-companion-test-with-directory '(("a" "1\n2\n"))
-     (let* ((inhibit-message t)
-            (terminal (generate-new-buffer "terminal"))
-            (process (make-process :name "cli" :buffer terminal :noquery t
-                                   :command '("cat") :connection-type 'pty))
-            (session (gemini-companion-session-make
-                      :id "1" :client "gemini" :pid (process-id process)
-                      :directory "/src/shop/"))
-            (notices nil)
-            (gemini-companion-notify-lasting-seconds 0.1)
-            (gemini-companion-notify
-             (lambda (_session text)
-               (push text notices)
-               (lambda () (setq notices (delete text notices))))))
-       (unwind-protect
-           (save-window-excursion
-             (gemini-companion-test-with-parts '(state edit proposal notify) session
-               ,@body))
-         (delete-process process)
-         (kill-buffer terminal)))))
-
 (defmacro gemini-companion-notify-test-settled (event &rest body)
   "Report EVENT of the CLI, and evaluate BODY when its state has lasted."
   (declare (indent 1) (debug t))
@@ -46,7 +21,7 @@
      ,@body))
 
 (ert-deftest gemini-companion-notify-warning-stays-unless-its-cli-is-seen ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (let ((said nil))
       (cl-letf (((symbol-function #'gemini-companion-idle-announce)
                  (lambda (text) (push text said)))
@@ -62,7 +37,7 @@
         (should (equal '("takes 2 lines") said))))))
 
 (ert-deftest gemini-companion-notify-shows-states-that-last ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (should (equal "" (car (gemini-companion-part-lighter 'notify))))
     (gemini-companion-state-report session 'prompt "Do it")
     (should (equal "" (car (gemini-companion-part-lighter 'notify))))
@@ -87,7 +62,7 @@
                            (funcall gemini-companion-terminal-header-function)))))))
 
 (ert-deftest gemini-companion-notify-header-counts-what-its-own-cli-asks ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (gemini-companion-test-set-sessions
      (list session (gemini-companion-session-make
                     :id "other" :client "gemini" :directory "/src/bank/")))
@@ -101,7 +76,7 @@
       (should (equal " " (funcall gemini-companion-terminal-header-function))))))
 
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (dotimes (_ 2)
       (gemini-companion-notify-test-settled 'question
         (should (equal '("Gemini CLI (shop) asks in its terminal; \
@@ -128,7 +103,7 @@ M-x gemini-companion-review shows it") notices)))
     (gemini-companion-test-eventually (null notices))))
 
 (ert-deftest gemini-companion-notify-is-silent-where-the-user-looks ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (switch-to-buffer terminal)
     (pcase-dolist (`(,focus . ,missed) '((t) (unknown) (nil . t)))
       (cl-letf (((symbol-function 'frame-focus-state) (lambda (&rest _) focus)))
@@ -143,7 +118,7 @@ M-x gemini-companion-review shows it") notices)))
       (should-not notices))))
 
 (ert-deftest gemini-companion-notify-sums-up-a-long-turn ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (let ((gemini-companion-notify-turn-seconds 1000))
       (gemini-companion-notify-test-settled 'prompt)
       (gemini-companion-notify-test-settled 'end (should-not notices))
@@ -164,7 +139,7 @@ M-x gemini-companion-review shows it") notices)))
             (string-prefix-p text (or (car notices) ""))))))))
 
 (ert-deftest gemini-companion-notify-names-the-changes-that-are-left ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (gemini-companion-part-start 'changes)
     (unwind-protect
         (let ((gemini-companion-notify-turn-seconds 0))
@@ -181,7 +156,7 @@ M-x gemini-companion-review shows it") notices)))
 
 (ert-deftest gemini-companion-notify-is-silent-while-a-reason-is-to-be-sent ()
   (gemini-companion-test-needs-add-on 'prompts)
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (require 'gemini-companion-prompt)
     (gemini-companion-notify-test-settled 'prompt)
     (cl-decf (gemini-companion-turn-began
@@ -194,7 +169,7 @@ M-x gemini-companion-review shows it") notices)))
       (gemini-companion-part-stop 'prompt))))
 
 (ert-deftest gemini-companion-notify-in-the-echo-area-leaves-reviews-to-it ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (let ((shown nil)
           ;; A service that hangs, and then none.
           (services (list (lambda () (while t (read-event nil nil 0.05))))))
@@ -217,7 +192,7 @@ M-x gemini-companion-review shows it"
           (should-not (string-search "proposes" (or shown ""))))))))
 
 (ert-deftest gemini-companion-notify-without-a-bus-shows-no-error ()
-  (gemini-companion-notify-test-with
+  (gemini-companion-test-with-notices '(state edit proposal notify)
     (let ((gemini-companion-notify 'desktop)
           (process-environment (cons "DBUS_SESSION_BUS_ADDRESS"
                                      process-environment)))

@@ -86,32 +86,13 @@ Each is a cons of `select' or `appear' and the subject.")
   "Run BODY with `session', a CLI in the buffer `terminal', that may call.
 `notices' has the texts of the open notifications, the last one first."
   (declare (indent 0) (debug t))
-  `(gemini-companion-test-with-directory '(("a" "1\n2\n"))
-     (let* ((inhibit-message t)
-            (terminal (generate-new-buffer "terminal"))
-            (process (make-process :name "cli" :buffer terminal :noquery t
-                                   :command '("cat") :connection-type 'pty))
-            (session (gemini-companion-session-make
-                      :id "1" :client "gemini" :pid (process-id process)
-                      :directory "/src/shop/"))
-            (notices nil)
-            (gemini-companion-request-test-calls nil)
-            (gemini-companion-request-test-shown nil)
-            (gemini-companion-review-arrival 'now)
-            (gemini-companion-notify-lasting-seconds 0.1)
-            (gemini-companion-notify
-             (lambda (_session text)
-               (push text notices)
-               (lambda () (setq notices (delete text notices))))))
+  `(let ((gemini-companion-request-test-calls nil)
+         (gemini-companion-request-test-shown nil)
+         (gemini-companion-review-arrival 'now))
+     (gemini-companion-test-with-notices
+         '(state edit proposal notify auto arrival request-test)
        (ignore notices)
-       (unwind-protect
-           (save-window-excursion
-             (set-window-buffer nil "*scratch*")
-             (gemini-companion-test-with-parts
-                 '(state edit proposal notify auto arrival request-test) session
-               ,@body))
-         (delete-process process)
-         (kill-buffer terminal)))))
+       ,@body)))
 
 (defun gemini-companion-request-test-count ()
   "Return what the mode line counts, a string that may be empty."
