@@ -434,6 +434,8 @@ Assisted-by: Gemini CLI 0.61.0")
   (gemini-companion-commit-test-with-turns
     (gemini-companion-commit-test-turn session "First" "b" "D\n")
     (gemini-companion-commit-test-git "worktree" "add" "-q" "--detach" "other")
+    ;; This one has no commit yet.
+    (gemini-companion-commit-test-git "init" "-q" "begun")
     (gemini-companion-commit-test-git "init" "-q" "alone")
     (gemini-companion-test-write "alone/c" "c\n")
     (let ((default-directory (expand-file-name "alone/")))
@@ -442,7 +444,7 @@ Assisted-by: Gemini CLI 0.61.0")
     (gemini-companion-commit-test-git "-c" "protocol.file.allow=always"
                                       "submodule" "--quiet" "add"
                                       (expand-file-name "alone") "sub")
-    (dolist (directory '("other/" "sub/" "alone/"))
+    (dolist (directory '("other/" "sub/" "alone/" "begun/"))
       (ert-info (directory)
         (let ((default-directory (expand-file-name directory)))
           (gemini-companion-commit-test-turn session (concat "In " directory)
