@@ -45,6 +45,7 @@ hidden\n| a | b |\n|-\n| longer cell | c |\n[[http://evil][safe]]\n\
                   :family 'ipv4 :noquery t
                   :log (lambda (&rest _) (cl-incf connections))))
          (port (process-contact server :service))
+         (idle-timers (copy-sequence timer-idle-list))
          (inhibit-message t))
     (unwind-protect
         ;; All that Emacs may choose by a name or a first line.
@@ -68,6 +69,8 @@ hidden\n| a | b |\n|-\n| longer cell | c |\n[[http://evil][safe]]\n\
                   (should (zerop connections))
                   (should-not (seq-difference (process-list) processes))
                   (should (equal layout (gemini-companion-test-layout))))))))
+      ;; That of IDLWAVE waits for seconds, in which other timers run.
+      (mapc #'cancel-timer (seq-difference timer-idle-list idle-timers #'eq))
       (delete-process server))))
 
 (ert-deftest gemini-companion-highlight-chooses-a-mode-and-runs-no-hook ()
