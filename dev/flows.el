@@ -275,5 +275,45 @@ but for all files."
     (seq-some (lambda (overlay) (overlay-get overlay 'gemini-companion-mark))
               (overlays-in (point-min) (1+ (point-max))))))
 
+;;;; What a key computes and draws
+
+(defconst flows--drawers
+  '( gemini-companion-record-changes gemini-companion-marks--draw-here
+     gemini-companion-overview-page-write)
+  "Functions that compute the changes of a file, and draw its marks and the overview.")
+
+(defvar flows--drawn nil
+  "The names of those of `flows--drawers' that were called, the last one first.")
+
+(defvar flows--last nil
+  "Time when one of them was called, or a command has ended, or nil.")
+
+(defun flows-draw-begin ()
+  "Start to count what is computed and drawn."
+  (setq flows--drawn nil
+        flows--last nil)
+  (add-hook 'post-command-hook #'flows--note)
+  (dolist (name flows--drawers)
+    (advice-add name :before (lambda (&rest _)
+                               (push name flows--drawn)
+                               (flows--note))
+                '((name . flows-drawn)))))
+
+(defun flows--note ()
+  "Note that something has happened."
+  (setq flows--last (float-time)))
+
+(defun flows-quiet-p ()
+  "Return non-nil if something has happened, and no timer goes on with that."
+  (and flows--last (< 0.7 (- (float-time) flows--last))))
+
+(defun flows-draw-end ()
+  "Return how often each of `flows--drawers' was called, a list."
+  (remove-hook 'post-command-hook #'flows--note)
+  (dolist (name flows--drawers)
+    (advice-remove name 'flows-drawn))
+  (mapcar (lambda (name) (seq-count (apply-partially #'eq name) flows--drawn))
+          flows--drawers))
+
 (provide 'flows)
 ;;; flows.el ends here

@@ -26,6 +26,7 @@ LOAD = f"""(setq load-path (append '({lisp(ROOT / "dev")} {lisp(ROOT / "bench")}
 (setq gemini-companion-review-arrival 'now)"""
 COMMAND = "rm -rf build && make"
 HEADS = ("path", "files", "asked again", "upward")
+DRAWN = ("changes", "marks", "overview")
 
 
 NAMES = "--names" in sys.argv[1:]
@@ -71,6 +72,33 @@ def counted(emacs: Editor, name: str, end: Callable[[], object]) -> Iterator[Non
             print(f"  {title}: {', '.join(names or ['-'])}", flush=True)
 
 
+@contextmanager
+def drawn(emacs: Editor, name: str) -> Iterator[None]:
+    """Count what Emacs computes and draws until it has nothing more to do."""
+    emacs.ask("(flows-draw-begin)")
+    yield
+    until(lambda: emacs.ask("(flows-quiet-p)"), name)
+    numbers = emacs.ask("(flows-draw-end)")
+    cells = zip(numbers, DRAWN, strict=True)
+    texts = (f"{number:>{len(head)}}" for number, head in cells)
+    print(f"| {name:35} | {' | '.join(texts)} |", flush=True)
+
+
+def keys(emacs: Editor, file: Path, write: Callable[[str, str], None]) -> None:
+    """Print what a write and the keys of the walk and the overview draw."""
+    print(f"\n| {'key':35} | {' | '.join(DRAWN)} |", flush=True)
+    before = file.read_text()
+    numbers = "|".join(str(number) for number in range(5, 40, 5))
+    with drawn(emacs, "a write of seven changes"):
+        write(before, re.sub(rf"line (?=({numbers})$)", "row ", before, flags=re.M))
+    emacs.ask("(progn (call-interactively 'gemini-companion-next-change) nil)")
+    for place, start in ("walk", "ignore"), ("overview", "gemini-companion-turn-page"):
+        emacs.ask(f"(progn ({start}) nil)")
+        for key in "n", "p", "u", "C-_", "k", "C-_", "U", "C-_":
+            with drawn(emacs, f"{key} of the {place}"):
+                emacs.tmux.call("send-keys", "-t", "emacs", key)
+
+
 def run(emacs: Editor, cli: Client, file: Path) -> None:
     def seen(form: str) -> Callable[[], object]:
         return lambda: emacs.ask(form)
@@ -113,6 +141,13 @@ def run(emacs: Editor, cli: Client, file: Path) -> None:
     ):
         tool = json.dumps({"tool": "Shell", "command": COMMAND})
         ask("permission", f":directory {lisp(file.parent)}", tool)
+    emacs.ask(f"(progn (find-file {lisp(file)}) (delete-other-windows) nil)")
+
+    def write(before: str, after: str) -> None:
+        file.write_text(after)
+        ask("edited", f":path {lisp(file)}", before, after)
+
+    keys(emacs, file, write)
 
 
 with tempfile.TemporaryDirectory() as directory:
