@@ -97,6 +97,20 @@ The values are `open' or `folded'.")
   (or (gemini-companion-overview-page-row-of-key (gemini-companion-overview-row-key row))
       row))
 
+(defun gemini-companion-overview-page-computed (row)
+  "Return the row for what ROW is of, computed now, or nil; nothing is drawn.
+A command that decides about ROW draws the result."
+  (gemini-companion-names-search-once
+    (gemini-companion-garbage-later
+      (seq-find (lambda (other)
+                  (equal (gemini-companion-overview-row-key row)
+                         (gemini-companion-overview-row-key other)))
+                (gemini-companion-overview-row-flat
+                 (gemini-companion-overview-rows
+                  gemini-companion-overview-page-directory
+                  (gemini-companion-overview-page--plain
+                   (gemini-companion-overview-row-turn row))))))))
+
 (defun gemini-companion-overview-page-row ()
   "Return the row of the line at point, or of the text at point, or nil."
   (when-let* ((key (get-text-property (point) 'gemini-companion-overview-key)))

@@ -619,14 +619,13 @@ SELECTED is the value of `gemini-companion-overview--selected'."
 
 (defun gemini-companion-overview--decide-row (verb row groups by)
   "Keep or undo what is left at or below ROW, and go to the next change.
-GROUPS and BY are functions that are called with ROW as it is drawn now; for
-their values and VERB, see `gemini-companion-undo-decide'."
-  (gemini-companion-page-refresh)
-  (let ((row (gemini-companion-overview-page-row-now row))
+GROUPS and BY are functions that are called with ROW as it is now; for their
+values and VERB, see `gemini-companion-undo-decide'."
+  (let ((now (or (gemini-companion-overview-page-computed row) row))
         (index (gemini-companion-overview-page-target-number)))
     (gemini-companion-overview-page-after
-     index row (gemini-companion-undo-decide verb (funcall groups row)
-                                             :by (funcall by row) :row t))))
+     index row (gemini-companion-undo-decide verb (funcall groups now)
+                                             :by (funcall by now) :row t))))
 
 (defun gemini-companion-overview-postpone ()
   "Decide about the change at point later, and go to the next one.
@@ -687,9 +686,7 @@ after a question."
 
 (defun gemini-companion-overview--undo-taken (row)
   "Give the user the lines back that the turn of ROW took."
-  (gemini-companion-page-refresh)
-  (let* ((row (or (gemini-companion-overview-page-row-of-key
-                   (gemini-companion-overview-row-key row))
+  (let* ((row (or (gemini-companion-overview-page-computed row)
                   (user-error "Your lines are back already")))
          (turn (gemini-companion-overview-page-parent row))
          (index (gemini-companion-overview-page-target-number))
@@ -766,7 +763,6 @@ are named.  With KEPT, a prefix argument, undo these as well: the edits of the
 turns as a whole, see `gemini-companion-overview-undo'."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (gemini-companion-page-refresh)
   (let* ((row (or (gemini-companion-overview-page-ancestor
                    (gemini-companion-overview-page-row-or-error) 'turn)
                   (user-error "No turn here; n goes to the next row")))
@@ -795,14 +791,15 @@ turns as a whole, see `gemini-companion-overview-undo'."
                 (seq-filter #'gemini-companion-overview-row-without-marks-p files)))))))
 
 (defun gemini-companion-overview--since (row)
-  "Return the rows of the turn of ROW and of the later turns of its CLI."
-  (let ((began (gemini-companion-turn-began (gemini-companion-overview-row-turn row))))
+  "Return the rows of the turn of ROW and of the later turns of its CLI, as of now."
+  (let* ((began (gemini-companion-turn-began (gemini-companion-overview-row-turn row)))
+         (parent (gemini-companion-overview-page-parent row))
+         (now (or (gemini-companion-overview-page-computed parent) parent)))
     (seq-filter (lambda (other)
                   (and (eq 'turn (gemini-companion-overview-row-kind other))
                        (<= began (gemini-companion-turn-began
                                   (gemini-companion-overview-row-turn other)))))
-                (gemini-companion-overview-row-rows
-                 (gemini-companion-overview-page-parent row)))))
+                (gemini-companion-overview-row-rows now))))
 
 (defun gemini-companion-overview--undo-together (row)
   "If the file of ROW is one of a rename, undo all of that, if the user agrees.

@@ -73,7 +73,9 @@
   (gemini-companion-overview-test-with-turn
     (find-file-noselect "a")
     (pcase-dolist (`(,key ,count ,drawn)
-                   '(("n" 0 0) ("g" 0 1) ("u" 1 1) ("C-/" 1 1) ("k" 1 1)))
+                   '(("n" 0 0) ("g" 0 1) ("u" 1 1) ("C-/" 1 1) ("k" 1 1) ("C-/" 1 1)
+                     ;; All of a file, and of a turn with two.
+                     ("U" 1 1) ("C-/" 1 1) ("C-u U" 2 1) ("C-/" 2 1)))
       (ert-info (key)
         (gemini-companion-overview-test-go-to "nine")
         (let* ((drawings 0)
