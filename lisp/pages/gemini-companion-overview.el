@@ -14,6 +14,7 @@
 
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-client)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-comment)
@@ -895,11 +896,11 @@ change.  Other requests are only displayed: they are answered in their buffers."
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ((or 'waiting 'cli 'turn)
        (let ((edits (gemini-companion-overview--proposals row)))
-         (when (y-or-n-p
-                (format "%s %s (%s)? " verb
-                        (format (ngettext "%d proposal" "%d proposals" (length edits))
-                                (length edits))
-                        (gemini-companion-edit-hunks-files edits)))
+         (when (gemini-companion-overview--agreed-p
+                "%s %s (%s)?" verb
+                (format (ngettext "%d proposal" "%d proposals" (length edits))
+                        (length edits))
+                (gemini-companion-edit-hunks-files edits))
            ;; An edit may end while the question is asked, or another is answered.
            (dolist (edit edits)
              (when (gemini-companion-edit-open-p edit)
@@ -910,6 +911,10 @@ change.  Other requests are only displayed: they are answered in their buffers."
                    (gemini-companion-changes-status
                     (gemini-companion-overview-row-edit row))))
       (_ (user-error "This was written already; %s" hint)))))
+
+(defun gemini-companion-overview--agreed-p (question &rest arguments)
+  "Ask QUESTION, a format of ARGUMENTS; return non-nil only if the user types y."
+  (eq ?y (gemini-companion-choice-key (apply #'format question arguments) '(?y ?n))))
 
 (defun gemini-companion-overview--after-answer (verb edits)
   "Go to the next proposal, or else to the row above; never to another question.
@@ -970,7 +975,7 @@ Ask only in a hunk of several: in Ediff, the same letter is about one."
                                (gemini-companion-hunk-counts-excluded counts)))))
     (or (null count)
         (<= count 1)
-        (y-or-n-p (format "Accept all %d hunks? " count)))))
+        (gemini-companion-overview--agreed-p "Accept all %d hunks?" count))))
 
 (defun gemini-companion-overview--check-proposal ()
   "Signal an error unless the user has seen the proposal at point, if there is one."

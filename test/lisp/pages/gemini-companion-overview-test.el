@@ -85,7 +85,8 @@
               (should (equal (make-list 2 count)
                              (seq-take
                               (gemini-companion-test-counts
-                               (lambda () (gemini-companion-overview-test-keys key)))
+                               (lambda ()
+                                 (gemini-companion-overview-test-keys key 'yes)))
                               2)))
             (advice-remove 'gemini-companion-overview-page-write draws))
           (should (= drawn drawings)))))))
@@ -1024,7 +1025,7 @@ turns?"))
     (let ((asked nil))
       (gemini-companion-test-answering (lambda (question) (ignore (push question asked)))
         (gemini-companion-overview-test-keys "a"))
-      (should (equal '("Accept all 2 hunks? ") asked)))
+      (should (equal '("Accept all 2 hunks?") asked)))
     (should-not outcomes)
     ;; On the row, it is about the file.
     (gemini-companion-test-answering (lambda (_) (error "Asked"))
