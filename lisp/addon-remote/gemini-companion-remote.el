@@ -18,6 +18,7 @@
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
@@ -276,14 +277,24 @@ run %s in it, or restart it if it ignores keys"
       (run-hooks 'gemini-companion-names-hosts-hook)))
   t)
 
+(defvar gemini-companion-remote--write-seconds 30
+  "Seconds for which a command waits until a host has written a file.")
+
 (defvar gemini-companion-remote--writing nil
-  "The copies of the files that the server is writing.")
+  "The files that the server is writing, an alist of (COPY . LATE).
+LATE is non-nil once no command waits for that any more.")
 
 (cl-defmethod gemini-companion-names-unwritable-reason ((file string))
-  "Return that FILE is being written, or why its host is not connected, or nil."
+  "Return that FILE is being written, or why its host cannot do that, or nil."
   (pcase (gemini-companion-names-of-copy file)
-    ((guard (member file gemini-companion-remote--writing))
+    ((guard (assoc file gemini-companion-remote--writing))
      (format "%s is being written; wait for that" (gemini-companion-names-visited file)))
+    ((and `(,name . ,_)
+          (guard (seq-some (pcase-lambda (`(,copy . ,late))
+                             (and late
+                                  (equal name (car (gemini-companion-names-of-copy copy)))))
+                           gemini-companion-remote--writing)))
+     (format "No answer from %s yet; try again later" (gemini-companion-names-title name)))
     (`(,name . ,_)
      (and (gemini-companion-names-connected-p name)
           (not (equal "connected" (gemini-companion-remote--get name :state)))
@@ -295,18 +306,36 @@ The server does so only if the file has the text OLD.  Signal a `user-error'
 if the server does not run."
   (pcase (gemini-companion-names-of-copy file)
     (`(,host . ,there)
-     (let ((end (lambda (problem)
-                  (cl-callf2 delete file gemini-companion-remote--writing)
-                  (funcall done problem))))
+     (let* ((writing (list file))
+            (timer (run-at-time
+                    gemini-companion-remote--write-seconds nil
+                    (lambda ()
+                      (when (memq writing gemini-companion-remote--writing)
+                        (setcdr writing t)
+                        (gemini-companion-log-guarded "Giving up a host"
+                          (funcall done
+                                   (format "no answer from %s in %s s; it may be written later"
+                                           (gemini-companion-names-title host)
+                                           gemini-companion-remote--write-seconds)))))))
+            (end (lambda (problem)
+                   (cancel-timer timer)
+                   (cl-callf2 delq writing gemini-companion-remote--writing)
+                   (cond ((null (cdr writing)) (funcall done problem))
+                         ((null problem)
+                          (funcall done nil)
+                          (gemini-companion-idle-announce
+                           (format "%s was written after all"
+                                   (gemini-companion-names-visited file))))))))
        (unless (gemini-companion-server-ask
                 'remote-write
                 `( ,host ,there ,(secure-hash 'sha256 old)
                    ,@(and text (list (base64-encode-string text t))))
                 (lambda (_) (funcall end nil))
                 end)
+         (cancel-timer timer)
          (user-error "The server is not running; \
 M-x gemini-companion-restart starts it"))
-       (push file gemini-companion-remote--writing)))))
+       (push writing gemini-companion-remote--writing)))))
 
 (defun gemini-companion-remote--explain (name)
   "Return a sentence about why the host NAME is not connected."

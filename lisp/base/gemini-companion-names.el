@@ -100,8 +100,9 @@ The value is a sentence, or nil if it can be written, or FILE is not a copy."
   "Start to write TEXT to the remote file with the copy FILE.
 TEXT is a unibyte string, or nil to delete the file; OLD is the unibyte string
 that the file must have.  DONE is called later with nil, or with the reason why
-writing failed, a sentence.  If FILE is not a copy, do nothing and return nil;
-otherwise return non-nil."
+writing failed, a sentence; and again with nil if a host that was no longer
+waited for has written it after all.  If FILE is not a copy, do nothing and
+return nil; otherwise return non-nil."
   nil)
 
 (defun gemini-companion-names-title (host)

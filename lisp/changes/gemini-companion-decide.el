@@ -66,6 +66,7 @@ The user knows what it deletes, and is asked only what would be gone for good."
   (gemini-companion-decide-item
    :name (gemini-companion-step-name step) :step step
    :reason (gemini-companion-step-problem step)
+   :remote (gemini-companion-step-remote-p step)
    :without (lambda (names)
               (when-let* ((rest (gemini-companion-step-except step names)))
                 (gemini-companion-decide-of-step rest)))))
@@ -145,7 +146,24 @@ UNIT, see `gemini-companion-decision-do'."
 
 (defun gemini-companion-decide-reasons (items)
   "Return why some of ITEMS are impossible, a text."
-  (string-join (delq nil (mapcar #'gemini-companion-decide-item-reason items)) "; "))
+  (string-join (gemini-companion-decide--reasons items) "; "))
+
+(defun gemini-companion-decide--reasons (items)
+  "Return why some of ITEMS are impossible, a list of texts."
+  (gemini-companion-decide--named
+   (cl-loop for item in items
+            for reason = (gemini-companion-decide-item-reason item)
+            when reason collect (cons (gemini-companion-decide-item-name item) reason))))
+
+(defun gemini-companion-decide--named (problems)
+  "Return texts of PROBLEMS, a list of (NAME . TEXT), that have all names.
+Files with the same problem, such as a host that does not answer, are in one."
+  (mapcar (pcase-lambda (`(,text . ,some))
+            (let ((names (mapcar #'car some)))
+              (if (seq-every-p (lambda (name) (string-search name text)) names)
+                  text
+                (format "%s: %s" (string-join names ", ") text))))
+          (seq-group-by #'cdr problems)))
 
 (defun gemini-companion-decide-possible (items)
   "Return those of ITEMS that are possible."
@@ -348,7 +366,7 @@ and once more about what would be gone for good.  For VERB, see
 (defun gemini-companion-decide--left-out (items names)
   "Return texts that ITEMS, and the files NAMES, are left out."
   (let* ((few (length< items (1+ gemini-companion-decide--most-names)))
-         (reasons (and few (delq nil (mapcar #'gemini-companion-decide-item-reason items))))
+         (reasons (and few (gemini-companion-decide--reasons items)))
          (names (append (cl-loop for item in items
                                  unless (and few (gemini-companion-decide-item-reason item))
                                  collect (gemini-companion-decide-item-name item))
@@ -415,9 +433,10 @@ Its old name must have its text again before that."
 
 (defun gemini-companion-decide-run (what items do finish &optional whole)
   "Call DO with each of ITEMS and a function, in order; the user can stop.
-DO calls that function with nil or a problem, a text, at the end.  WHAT is a
-text for the progress.  FINISH is called with the items that are done, with
-problems, texts, and with the items that are left, as the user has stopped.
+DO calls that function with nil or a problem, a text, at the end; later calls
+do nothing.  WHAT is a text for the progress.  FINISH is called with the items
+that are done, with problems, texts, and with the items that are left, as the
+user has stopped.
 Return its value; or nil if files of other hosts are still to be written, one
 after another.
 If WHOLE is non-nil, the first problem is an error, and the user cannot stop."
@@ -426,19 +445,28 @@ If WHOLE is non-nil, the first problem is an error, and the user cannot stop."
          (problems nil)
          (ended nil)
          (value nil)
+         (fails (lambda (item problem)
+                  (push (cons (gemini-companion-decide-item-name item) problem)
+                        problems)))
          (start (lambda (item then)
-                  (condition-case problem
-                      (progn
-                        (gemini-companion-decide--check item)
-                        (funcall do item
-                                 (lambda (problem)
-                                   (if problem (push problem problems) (push item done))
-                                   (funcall then))))
-                    (error
-                     (when whole
-                       (signal (car problem) (cdr problem)))
-                     (push (gemini-companion-text-problem problem) problems)
-                     (funcall then)))))
+                  (let ((waits t))
+                    (condition-case problem
+                        (progn
+                          (gemini-companion-decide--check item)
+                          (funcall do item
+                                   (lambda (problem)
+                                     ;; A host may answer when it is no longer waited for.
+                                     (when waits
+                                       (setq waits nil)
+                                       (if problem
+                                           (funcall fails item problem)
+                                         (push item done))
+                                       (funcall then)))))
+                      (error
+                       (when whole
+                         (signal (car problem) (cdr problem)))
+                       (funcall fails item (gemini-companion-text-problem problem))
+                       (funcall then))))))
          (remote (unless whole (seq-filter #'gemini-companion-decide-item-remote items)))
          (here (lambda (item) (funcall start item #'ignore)))
          (left (if whole
@@ -449,7 +477,9 @@ If WHOLE is non-nil, the first problem is an error, and the user cannot stop."
                   (if (and remote (null left))
                       (funcall start (pop remote) #'next)
                     (setq ended t
-                          value (funcall finish (nreverse done) (nreverse problems)
+                          value (funcall finish (nreverse done)
+                                         (gemini-companion-decide--named
+                                          (nreverse problems))
                                          (append left remote))))))
       (when whole
         (setq left nil))

@@ -24,6 +24,7 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-decide)
 (require 'gemini-companion-label)
+(require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-record)
 (require 'gemini-companion-step)
@@ -94,7 +95,9 @@ is non-nil and BODY fails, what it has done is taken back."
                   (push step steps)
                   (cond ((not ended))
                         ((memq decision gemini-companion-decision--done)
-                         (setf (gemini-companion-decision-steps decision) steps))
+                         (setf (gemini-companion-decision-steps decision) steps
+                               (gemini-companion-decision-label decision)
+                               (funcall label)))
                         ;; The decision was not recorded, or was taken back meanwhile.
                         (t
                          (setq steps (list step))
@@ -132,12 +135,19 @@ later; what was done is displayed then, and ENDED is called, a function."
                (returned nil)
                (made nil)
                (do (lambda (item end)
-                     (gemini-companion-decide-do
-                      item (lambda (problem &optional text)
-                             (unless problem
-                               (push item made)
-                               (push text texts))
-                             (funcall end problem)))))
+                     (push item made)
+                     (let ((fails t))
+                       (unwind-protect
+                           (progn
+                             (gemini-companion-decide-do
+                              item (lambda (problem &optional text)
+                                     (if problem
+                                         (cl-callf2 remq item made)
+                                       (push text texts))
+                                     (funcall end problem)))
+                             (setq fails nil))
+                         (when fails
+                           (cl-callf2 remq item made))))))
                (finish (lambda (done problems left)
                          (let* ((not-done (append left-out problems))
                                 (text (gemini-companion-decide-say
@@ -279,10 +289,12 @@ back; and of a text for the user."
   "Take DECISION back, or redo it; VERB is `take-back' or `redo'.
 PUT-BACK is called with the decision that reverses this, unless nothing was
 done.  PUT-LEFT is called with a decision that has the steps that are left, as
-the user has stopped, or has not agreed.  Return a cons of the former decision,
-or nil, and of a text for the user.  If DECISION is whole, all steps are done,
-or none is, and that is an error, unless a file is missing.  Steps that are
-impossible, or fail, are dropped."
+the user has stopped, or has not agreed, or another host has failed.  Return a
+cons of the former decision, or nil, and of a text for the user; if files of
+other hosts are still to be written, what was done is displayed then.
+
+If DECISION is whole, all steps are done, or none is, and that is an error,
+unless a file is missing.  Steps that are impossible, or fail, are dropped."
   (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
          (steps (gemini-companion-decision-steps decision))
@@ -290,26 +302,55 @@ impossible, or fail, are dropped."
          (make (lambda (steps) (gemini-companion-decision--make label steps whole)))
          (left items)
          (left-out nil)
-         (backs nil))
-    (cl-flet ((do (item end)
-                (when-let* ((back (gemini-companion-step-do
-                                   (gemini-companion-decide-item-step item))))
-                  (push back backs))
-                (unless whole
-                  (setq left (remq item left)))
-                (funcall end nil))
-              (finish (_done problems rest)
-                (setq left rest)
-                (when backs
-                  (funcall put-back (funcall make backs)))
-                (cons (and backs (funcall make backs))
-                      (format "%s: %s%s" (gemini-companion-decide-word verb 2)
-                              (cond ((null backs) "nothing")
-                                    ((length= backs (length steps)) label)
-                                    (t (format "%d of %d files of %s" (length backs)
-                                               (length steps) label)))
-                              (gemini-companion-decide-rest (append left-out problems)
-                                                            rest)))))
+         (backs nil)
+         (unwritten nil)
+         (state 'runs))
+    (cl-labels ((do (item end)
+                  (let ((step (gemini-companion-decide-item-step item)))
+                    (if (and (gemini-companion-decide-item-remote item) (not whole))
+                        (gemini-companion-step-do
+                         step (lambda (problem back)
+                                (if problem
+                                    (push item unwritten)
+                                  (did item back))
+                                (funcall end problem)))
+                      (did item (gemini-companion-step-do step))
+                      (funcall end nil))))
+                (did (item back)
+                  (cond ((null back))
+                        ;; The host was no longer waited for.
+                        ((eq 'ended state) (funcall put-back (funcall make (list back))))
+                        (t (push back backs)))
+                  (unless whole
+                    (setq left (remq item left))))
+                (keep-left ()
+                  (when left
+                    (let ((steps (mapcar #'gemini-companion-decide-item-step left)))
+                      ;; What is written late joins the decision that it is of.
+                      (setf (gemini-companion-decision-steps decision) steps)
+                      (funcall put-left (if backs (funcall make steps) decision)))))
+                (finish (done problems rest)
+                  (setq left (append (seq-filter
+                                      (lambda (item)
+                                        (gemini-companion-decision--later-p
+                                         item (memq item unwritten)))
+                                      (seq-difference items (append done rest) #'eq))
+                                     rest))
+                  (when backs
+                    (funcall put-back (funcall make backs)))
+                  (let ((text (format "%s: %s%s" (gemini-companion-decide-word verb 2)
+                                      (cond ((null backs) "nothing")
+                                            ((length= backs (length steps)) label)
+                                            (t (format "%d of %d files of %s"
+                                                       (length backs) (length steps)
+                                                       label)))
+                                      (gemini-companion-decide-rest
+                                       (append left-out problems) rest))))
+                    (when (eq 'waits state)
+                      (keep-left)
+                      (message "%s" text))
+                    (setq state 'ended)
+                    (cons (and backs (funcall make backs)) text))))
       (unwind-protect
           (if (gemini-companion-decision--possible-p whole verb items)
               (progn
@@ -320,16 +361,30 @@ impossible, or fail, are dropped."
                                            label))
                              :whole whole))
                 (condition-case problem
-                    (gemini-companion-decide-run (gemini-companion-decide-word verb 1)
-                                                 left #'do #'finish whole)
+                    (or (gemini-companion-decide-run (gemini-companion-decide-word verb 1)
+                                                     left #'do #'finish whole)
+                        (progn
+                          (setq state 'waits)
+                          (list nil (concat (gemini-companion-decide-word verb 1)
+                                            "..."))))
                   ((error quit)
                    (setq left items)
                    (gemini-companion-decision--give-up backs problem verb))))
             (setq left-out (list (gemini-companion-decide-reasons items)))
             (finish nil nil nil))
-        (when left
-          (funcall put-left
-                   (funcall make (mapcar #'gemini-companion-decide-item-step left))))))))
+        (unless (eq 'waits state)
+          (keep-left))))))
+
+(defun gemini-companion-decision--later-p (item unwritten)
+  "Return non-nil if ITEM, which was not done, may be once its host answers.
+UNWRITTEN is non-nil if the host has not written the file; otherwise, nothing
+was sent."
+  (and (gemini-companion-decide-item-remote item)
+       (let ((file (gemini-companion-step-file (gemini-companion-decide-item-step item))))
+         (if unwritten
+             (gemini-companion-names-connected-p
+              (car (gemini-companion-names-of-copy file)))
+           (gemini-companion-names-unwritable-reason file)))))
 
 (defun gemini-companion-decision--possible-p (whole verb items)
   "Return non-nil if ITEMS of a decision can be done, if need be in part.

@@ -83,6 +83,12 @@ The arguments are the HUNKS of the step, its KIND, and what ON is now.")
         (gemini-companion-changes-path record)
       (gemini-companion-edit-file (gemini-companion-step-edit step)))))
 
+(defun gemini-companion-step-remote-p (step)
+  "Return non-nil if STEP writes a file on another host, and so ends later."
+  (and (eq 'undone (gemini-companion-step-kind step))
+       (gemini-companion-names-of-copy (gemini-companion-step-file step))
+       t))
+
 (defun gemini-companion-step--the-edit (step)
   "Return the edit of the file of STEP."
   (let ((record (gemini-companion-step-record step)))
@@ -330,7 +336,7 @@ DONE is called with nil or the reason why the file cannot be written.  For this
 and the value, see `gemini-companion-step-do'."
   (gemini-companion-step-do
    step (lambda (problem back)
-          (unless problem
+          (when back
             (run-hook-with-args 'gemini-companion-step-decided-functions back))
           (when done
             (funcall done problem)))))
@@ -338,9 +344,9 @@ and the value, see `gemini-companion-step-do'."
 (defun gemini-companion-step-do (step &optional done)
   "Do STEP, and return the step that takes it back.
 Return nil if that changes nothing.  If STEP is impossible, signal an error and
-change nothing.  DONE is called with nil, and the value, once the file is
-written; a remote file is written later, and if that fails, DONE is called with
-the reason, a sentence."
+change nothing.  Otherwise DONE is called with nil, and the value, once the file
+is written; a remote file is written later, and if that fails, DONE is called
+with the reason, a sentence."
   (when-let* ((problem (gemini-companion-step-problem step)))
     (user-error "%s" problem))
   (when-let* ((edit (gemini-companion-step-renamed step)))
@@ -348,13 +354,15 @@ the reason, a sentence."
                 (gemini-companion-step-name step) (gemini-companion-edit-name edit)))
   (let ((done (or done #'ignore)))
     (gemini-companion-changes-at-once
-      (pcase (gemini-companion-step-kind step)
-        ('kept (gemini-companion-step--keep step done))
-        ('postponed (gemini-companion-step--postpone step done))
-        ('excluded (gemini-companion-step--exclude step done))
-        ('several (gemini-companion-step-several (gemini-companion-step-edit step)
-                                                step done))
-        (_ (gemini-companion-step--change step done))))))
+      (or (pcase (gemini-companion-step-kind step)
+            ('kept (gemini-companion-step--keep step done))
+            ('postponed (gemini-companion-step--postpone step done))
+            ('excluded (gemini-companion-step--exclude step done))
+            ('several (gemini-companion-step-several (gemini-companion-step-edit step)
+                                                     step done))
+            (_ (gemini-companion-step--change step done)))
+          ;; Nothing was to be changed.
+          (ignore (funcall done nil nil))))))
 
 (defun gemini-companion-step--change (step done)
   "Change the file of STEP.

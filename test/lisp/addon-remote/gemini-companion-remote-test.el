@@ -5,14 +5,17 @@
 ;;; Code:
 
 (require 'ert-x)
+(require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-cli-test-helper)
 (require 'gemini-companion-comment-test-helper)
+(require 'gemini-companion-decision)
 (require 'gemini-companion-overview)
 (require 'gemini-companion-part)
 (require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server-test-helper)
+(require 'gemini-companion-undo)
 (require 'tramp)
 
 (ert-deftest gemini-companion-remote-runs-programs-by-the-method-of-tramp ()
@@ -351,5 +354,114 @@ is not connected" "Type c in a buffer of that host."))
           (should (string-match-p remedy (gemini-companion-test-refusal
                                            (gemini-companion-run)))))
         (should-not gemini-companion-mode)))))
+
+;;;; A host that does not answer
+
+(defmacro gemini-companion-remote-test-with-files (count &rest body)
+  "Evaluate BODY with COUNT files of /ssh:far:, each with a change to undo.
+The host writes a file, and answers, when `answer' is called.  `texts' returns
+the texts of all files, and `calls' are those that await an answer."
+  (declare (indent 1) (debug t))
+  `(let ((names (mapcar (apply-partially #'format "f%02d")
+                        (number-sequence 1 ,count))))
+     (gemini-companion-test-with-changes
+         (mapcar (lambda (name) (list name "1\n")) names)
+       (dolist (name names)
+         (gemini-companion-test-writes name "2\n" session))
+       (let ((gemini-companion-remote-names-copies `(("/ssh:far:" . ,directory)))
+             (gemini-companion-remote-names-hosts
+              (list (list "/ssh:far:" :state "connected")))
+             (gemini-companion-remote--write-seconds 0.05)
+             (calls nil))
+         (unwind-protect
+             (cl-letf (((symbol-function 'gemini-companion-server-ask)
+                        (lambda (_ args done failed)
+                          (push (list args done failed) calls))))
+               (cl-flet ((texts () (mapcar #'gemini-companion-test-file-text names))
+                         (answer (&optional problem)
+                           (pcase-let ((`((,_ ,there ,_ ,text) ,done ,failed)
+                                        (pop calls)))
+                             (if problem
+                                 (funcall failed problem)
+                               (gemini-companion-test-write (concat directory there)
+                                                            (base64-decode-string text))
+                               (funcall done t))))
+                         (undo ()
+                           (gemini-companion-test-answering #'always
+                             (gemini-companion-undo-decide
+                              'undo
+                              (mapcar (lambda (record)
+                                        (cons record
+                                              (gemini-companion-changes-update record)))
+                                      (gemini-companion-changes-files 'all))))))
+                 ,@body))
+           (setq gemini-companion-remote--writing nil)
+           (gemini-companion-part-stop 'decision))))))
+
+(defmacro gemini-companion-remote-test-said (regexp &rest body)
+  "Evaluate BODY, and wait for a message that matches REGEXP; return it."
+  (declare (indent 1) (debug t))
+  `(ert-with-message-capture messages
+     ,@body
+     (gemini-companion-test-eventually (string-match-p ,regexp messages))
+     (seq-find (apply-partially #'string-match-p ,regexp)
+               (split-string messages "\n" t))))
+
+;; "Undoing..." stayed, as each of the files waited for two minutes.
+(ert-deftest gemini-companion-remote-undo-ends-where-its-host-does-not-answer ()
+  (gemini-companion-remote-test-with-files 12
+    (should (equal "Undoing..." (undo)))
+    (dotimes (_ 3)
+      (should (length= calls 1))
+      (answer))
+    (let ((said (gemini-companion-remote-test-said "^Undid ")))
+      (should (string-prefix-p "Undid 3 changes in 3 files; " said))
+      (should (string-search "no answer from ssh:far in 0.05 s" said))
+      (should (= 9 (seq-count (lambda (name)
+                                (string-search (concat "ssh:far:" name) said))
+                              names))))
+    (should (length= calls 1))
+    (should (= 3 (seq-count (apply-partially #'equal "1\n") (texts))))
+    ;; Nothing is sent, nor forgotten, until the host has answered.
+    (gemini-companion-test-answering #'always
+      (should (string-search "No answer from ssh:far yet"
+                             (gemini-companion-remote-test-said "^Taken back: nothing"
+                               (gemini-companion-decision-undo)))))
+    (should (length= calls 1))
+    (gemini-companion-remote-test-said "was written after all"
+      (answer))
+    (should (= 4 (seq-count (apply-partially #'equal "1\n") (texts))))
+    ;; What was written late is taken back as well.
+    (gemini-companion-remote-test-said "^Taken back: undo"
+      (gemini-companion-decision-undo)
+      (dotimes (_ 4)
+        (should (length= calls 1))
+        (answer)))
+    (should (equal (make-list 12 "2\n") (texts)))
+    (gemini-companion-remote-test-said "^Redone: "
+      (gemini-companion-decision-redo)
+      (dotimes (_ 4)
+        (answer)))
+    (should (= 4 (seq-count (apply-partially #'equal "1\n") (texts))))))
+
+;; It was said to be taken back, and could not be any more.
+(ert-deftest gemini-companion-remote-files-that-stay-undone-can-be-taken-back-later ()
+  (dolist (late '(nil "the connection was lost"))
+    (gemini-companion-remote-test-with-files 3
+      (undo)
+      (dotimes (_ 3)
+        (answer))
+      (should (equal (make-list 3 "1\n") (texts)))
+      (gemini-companion-remote-test-said "^Taken back: 1 of 3 files of undo"
+        (gemini-companion-decision-undo)
+        (answer))
+      (should (= 1 (seq-count (apply-partially #'equal "2\n") (texts))))
+      (answer late)
+      (gemini-companion-remote-test-said "^Taken back: "
+        (gemini-companion-test-answering #'always
+          (gemini-companion-decision-undo))
+        (while calls
+          (answer)))
+      (should (equal (make-list 3 "2\n") (texts))))))
 
 ;;; gemini-companion-remote-test.el ends here
