@@ -158,13 +158,18 @@ get it; delete it by hand"
 
 ;; The answer to the first one counted for this one.
 (ert-deftest gemini-companion-decide-asks-again-what-a-redo-would-delete-for-good ()
-  (dolist (lose '(nil t))
+  (dolist (lose '(nil t quit))
     (gemini-companion-decide-test-with-all
       (let ((gemini-companion-trash-most-bytes 1)
             (answer t)
             (twice nil))
         (cl-letf (((symbol-function 'yes-or-no-p)
-                   (lambda (question) (push question twice) answer)))
+                   (lambda (question)
+                     (push question twice)
+                     (when (eq 'quit answer)
+                       (setq answer t)
+                       (signal 'quit nil))
+                     answer)))
           (gemini-companion-test-answering #'always
             (gemini-companion-undo-decide 'undo groups :row t))
           (should-not (file-exists-p "new"))
@@ -172,11 +177,19 @@ get it; delete it by hand"
           (should (file-exists-p "new"))
           (should (= 1 (length twice)))
           (setq answer lose)
+          (when (eq 'quit lose)
+            ;; Nothing is done, and it can be redone later.
+            (should (eq 'quit (condition-case nil
+                                  (gemini-companion-decision-redo)
+                                (quit 'quit))))
+            (should-not (equal gemini-companion-test-lines
+                               (gemini-companion-test-file-text "c")))
+            (pop twice))
           (gemini-companion-decision-redo)
           (should (equal '("Not to the trash: new is larger than 1; delete for good? ")
                          (cdr twice)))
           (should (= 2 (length twice)))
-          (should (eq lose (not (file-exists-p "new"))))
+          (should (eq (null lose) (file-exists-p "new")))
           (should (equal gemini-companion-test-lines
                          (gemini-companion-test-file-text "c"))))))))
 
@@ -238,6 +251,122 @@ c has changed meanwhile; review it again"
                                                 prompt)))))
                    ?n)))
         (gemini-companion-decide--ask items 'undo requests)))))
+
+;;;; What happens meanwhile
+
+;; The file has the same size, and on some disks the same time.
+(ert-deftest gemini-companion-decide-twice-within-a-second-is-two-decisions ()
+  (dolist (visited '(nil t))
+    (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
+      (gemini-companion-test-writes "a" "x\n2\n3\n4\n5\n6\n7\n8\ny\n" session)
+      (when visited
+        (find-file "a"))
+      (let* ((record (car (gemini-companion-changes-files 'all)))
+             (then (encode-time '(0 0 0 1 1 2020 nil nil 0)))
+             (texts nil)
+             (text (lambda ()
+                     (set-file-times "a" then)
+                     (gemini-companion-test-file-text "a"))))
+        (dotimes (_ 2)
+          (push (funcall text) texts)
+          (gemini-companion-undo-decide
+           'undo (list (list record (car (gemini-companion-changes-update record))))))
+        (should (equal gemini-companion-test-lines (funcall text)))
+        (dolist (before texts)
+          (gemini-companion-decision-undo)
+          (should (equal before (funcall text))))
+        (dolist (after (list (car texts) gemini-companion-test-lines))
+          (gemini-companion-decision-redo)
+          (should (equal after (funcall text)))))
+      (gemini-companion-part-stop 'decision))))
+
+(ert-deftest gemini-companion-decide-goes-on-after-an-undo-of-emacs-during-its-question ()
+  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines)
+                                        ("b" ,gemini-companion-test-lines))
+    (dolist (file '("a" "b"))
+      (gemini-companion-test-writes file "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session))
+    (find-file "a")
+    (buffer-enable-undo)
+    (let ((undo-first (lambda ()
+                        (let ((record (gemini-companion-changes-here)))
+                          (gemini-companion-undo-decide
+                           'undo
+                           (list (list record (car (gemini-companion-changes-update
+                                                    record))))))))
+          (texts (lambda () (mapcar #'gemini-companion-test-file-text '("a" "b"))))
+          (last (gemini-companion-decision-last)))
+      (funcall undo-first)
+      (should (equal '("1\n2\n3\n4\n5\n6\n7\n8\nnine\n" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n")
+                     (funcall texts)))
+      (let ((groups (mapcar (lambda (record)
+                              (cons record (gemini-companion-changes-update record)))
+                            (gemini-companion-changes-files 'all))))
+        (gemini-companion-test-answering
+            (lambda (_)
+              (with-current-buffer "a"
+                (let ((last-command 'ignore))
+                  (undo-boundary)
+                  (undo 1)
+                  (run-hooks 'post-command-hook)))
+              t)
+          (gemini-companion-undo-decide 'undo groups :row t)))
+      ;; What was taken back is left; what was asked about is undone.
+      (should (equal (list "one\n2\n3\n4\n5\n6\n7\n8\n9\n" gemini-companion-test-lines)
+                     (funcall texts)))
+      (should (eql 1 (gemini-companion-test-left)))
+      (gemini-companion-decision-undo)
+      (should (equal (make-list 2 "one\n2\n3\n4\n5\n6\n7\n8\nnine\n") (funcall texts)))
+      ;; That of the user was taken back already.
+      (should (eq last (gemini-companion-decision-last))))
+    (gemini-companion-part-stop 'decision)))
+
+(ert-deftest gemini-companion-decide-keeps-the-bytes-of-a-buffer-in-another-coding ()
+  (gemini-companion-test-with-changes `(("a" "caf\u00e9\n2\n3\n")
+                                        ("b" ,gemini-companion-test-lines))
+    (let ((bytes (gemini-companion-text-bytes "a")))
+      (gemini-companion-test-writes "a" "caf\u00e9\ntwo\n3\n" session)
+      (gemini-companion-test-writes "b" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+      (let ((written (gemini-companion-text-bytes "a"))
+            (groups (mapcar (lambda (record)
+                              (cons record (gemini-companion-changes-update record)))
+                            (gemini-companion-changes-files 'all))))
+        (let ((coding-system-for-read 'latin-1))
+          (find-file "a"))
+        ;; It has no marks, and is not shown before it is changed.
+        (should (equal "a is shown in iso-latin-1-unix, and has no marks"
+                       (gemini-companion-test-refusal
+                         (gemini-companion-undo-decide
+                          'undo (list (assq (gemini-companion-changes-of-file
+                                             (expand-file-name "a"))
+                                            groups))))))
+        (should (equal written (gemini-companion-text-bytes "a")))
+        (gemini-companion-test-answering #'always
+          (gemini-companion-undo-decide 'undo groups :row t)
+          (should (equal bytes (gemini-companion-text-bytes "a")))
+          (should (equal "caf\u00c3\u00a9\n2\n3\n" (buffer-string)))
+          (gemini-companion-decision-undo))
+        (should (equal written (gemini-companion-text-bytes "a")))
+        (should-not (buffer-modified-p))))
+    (gemini-companion-part-stop 'decision)))
+
+(ert-deftest gemini-companion-decide-names-a-file-whose-directory-is-read-only ()
+  (skip-unless (/= 0 (user-uid)))
+  (gemini-companion-decide-test-with-all
+    (make-directory "closed")
+    (gemini-companion-test-writes "closed/new" "x\n" session)
+    (set-file-modes "closed" #o500)
+    (unwind-protect
+        (let ((said (gemini-companion-test-answering #'always
+                      (gemini-companion-undo-decide
+                       'undo
+                       (mapcar (lambda (record)
+                                 (cons record (gemini-companion-changes-update record)))
+                               (gemini-companion-changes-files 'all))
+                       :row t))))
+          (should (string-search "closed/new cannot be moved to the trash" said))
+          (should (file-exists-p "closed/new"))
+          (should (equal gemini-companion-test-lines (gemini-companion-test-file-text "c"))))
+      (set-file-modes "closed" #o700))))
 
 ;;;; Random plans
 
