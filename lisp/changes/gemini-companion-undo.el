@@ -25,6 +25,7 @@
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-format)
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
@@ -258,11 +259,13 @@ buffer visits are only written."
          (ask (or several row (cddr (car groups)))))
     (gemini-companion-decision-do
      verb unit
-     (mapcar (pcase-lambda (`(,record . ,changes))
-               (if (eq verb 'keep)
-                   (gemini-companion-undo--plan-to-keep record changes unit)
-                 (gemini-companion-undo--plan record changes unit by ask several)))
-             groups)
+     ;; Emacs would collect garbage for most of the time.
+     (gemini-companion-garbage-later
+       (mapcar (pcase-lambda (`(,record . ,changes))
+                 (if (eq verb 'keep)
+                     (gemini-companion-undo--plan-to-keep record changes unit)
+                   (gemini-companion-undo--plan record changes unit by ask several)))
+               groups))
      :ask (and row several))))
 
 (defun gemini-companion-undo-turns (turns records edits)
@@ -271,10 +274,11 @@ RECORDS are those of the files that were written then, and EDITS are edits of
 that time without a record, the last one first.  What the user has kept is left
 out, and named."
   (let* ((by (lambda (edit) (memq (gemini-companion-edit-turn edit) turns)))
-         (items (append (seq-mapcat (lambda (record)
-                                      (gemini-companion-undo--plan-turns record by))
-                                    records)
-                        (gemini-companion-undo--plan-edits edits nil)))
+         (items (gemini-companion-garbage-later
+                  (append (seq-mapcat (lambda (record)
+                                        (gemini-companion-undo--plan-turns record by))
+                                      records)
+                          (gemini-companion-undo--plan-edits edits nil))))
          (count (length turns)))
     (gemini-companion-decision-do
      'undo 'change items :ask t
@@ -345,7 +349,8 @@ non-nil, visit the file of a single edit, so that an undo in its buffer restores
 it."
   (let ((edit (and (null (cdr edits)) (car edits))))
     (gemini-companion-decision-do
-     'undo 'edit (gemini-companion-undo--plan-edits edits (and visit edit))
+     'undo 'edit (gemini-companion-garbage-later
+                   (gemini-companion-undo--plan-edits edits (and visit edit)))
      :ask ask :whole whole :ended ended
      :what (or what (and edit (gemini-companion-edit-name edit 'plain)))
      :requests (cond (what (list (concat "undo " what)))

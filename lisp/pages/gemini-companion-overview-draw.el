@@ -80,8 +80,7 @@
   "Return how many columns are free behind the right edge of a row.
 In a text terminal, the border between two windows counts for one."
   (if (or (display-graphic-p)
-          (not (window-in-direction
-                'right (or (get-buffer-window nil t) (selected-window)))))
+          (window-at-side-p (or (get-buffer-window nil t) (selected-window)) 'right))
       1
     2))
 
