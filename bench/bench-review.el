@@ -22,6 +22,10 @@
   "Seconds after which a review that is not displayed is an error.")
 
 (declare-function gemini-companion-changes-left "gemini-companion-changes")
+(declare-function gemini-companion-decision-undo "gemini-companion-decision")
+(declare-function gemini-companion-overview-page-write "gemini-companion-overview-page")
+(declare-function gemini-companion-overview-undo-file "gemini-companion-overview")
+(declare-function gemini-companion-turn-page "gemini-companion-overview")
 (declare-function gemini-companion-attribution-record "gemini-companion-attribution")
 (declare-function gemini-companion-edit-accept "gemini-companion-proposal")
 (declare-function gemini-companion-edit-reject "gemini-companion-proposal")
@@ -182,6 +186,48 @@ hunk."
   (let ((attributes (process-attributes (emacs-pid))))
     (+ (float-time (alist-get 'time attributes))
        (float-time (alist-get 'ctime attributes)))))
+
+;;;; Undoing a turn
+
+(defun bench-review-undo-turn (directory count)
+  "Return the ms of CPU to draw, undo and restore a turn of COUNT files, a list.
+The files are in DIRECTORY, and have ten changes each.  No buffer visits them."
+  (let* ((default-directory (file-name-as-directory
+                             (make-temp-file (expand-file-name "undo-" directory) t)))
+         (session (gemini-companion-session-make :id (symbol-name (gensym))
+                                                 :directory default-directory))
+         (source (lambda (word)
+                   (mapconcat (lambda (line)
+                                (format "%s %d\n" (if (zerop (% line 10)) word "line") line))
+                              (number-sequence 1 100) "")))
+         (old (funcall source "line"))
+         (new (funcall source "word"))
+         (names (mapcar (lambda (number) (expand-file-name (format "file%d" number)))
+                        (number-sequence 1 count)))
+         (check (lambda (text)
+                  (dolist (name names)
+                    (unless (equal text (with-temp-buffer
+                                          (insert-file-contents name)
+                                          (buffer-string)))
+                      (error "Not as expected: %s" name))))))
+    (dolist (name names)
+      (write-region new nil name nil 'silent)
+      (gemini-companion-attribution-record session name old new))
+    (gemini-companion-turn-page session)
+    (with-current-buffer "*gemini*"
+      (cl-letf (((symbol-function 'gemini-companion-choice-key) (lambda (&rest _) ?y)))
+        (list (bench-review--cost #'gemini-companion-overview-page-write 'fresh)
+              (prog1 (bench-review--cost #'gemini-companion-overview-undo-file '(4))
+                (funcall check old))
+              (prog1 (bench-review--cost #'gemini-companion-decision-undo)
+                (funcall check new)))))))
+
+(defun bench-review--cost (function &rest arguments)
+  "Return the ms of CPU that FUNCTION takes with ARGUMENTS."
+  (garbage-collect)
+  (let ((began (get-internal-run-time)))
+    (apply function arguments)
+    (* 1000 (float-time (time-subtract (get-internal-run-time) began)))))
 
 ;;;; Comparators
 

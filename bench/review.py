@@ -17,6 +17,9 @@ A tenth of the lines of all these texts is not all ASCII.
 The page of a turn, with 400 changes in 20 files of Python, is drawn in turn with `git
 diff --color-words` and Diff mode on the output of `git diff`.
 
+A turn with 2,000 changes in 200 files is drawn, undone and restored, beside one with
+200 changes in 20.
+
 The last row is the processor time of Emacs from openDiff until the list shows the
 edit, below 60 diffs of 20 hunks; the comparator is the same below 6.
 """
@@ -47,6 +50,11 @@ LINES = {
 CHANGES = {"100 B": 100, "1 MB": 1_000_000}
 LISTED = 5
 CHANGED = 400
+UNDONE = (
+    "page of a turn of 200 files drawn",
+    "undo of its 2,000 changes",
+    "C-/ after that",
+)
 
 # The seconds until something was seen, and those of the processor.
 Times = tuple[float, float]
@@ -84,6 +92,9 @@ def measure(directory: Path) -> Iterator[Row]:
     samples = _page(directory / "turn")
     yield _elapsed(what, samples, Goal(times=2))
     yield _used(what, samples, Goal(times=2))
+    for what, undone in _undone(directory).items():
+        # Linear is 10 times.
+        yield row(f"{what} (comparator: 20), CPU, ms", undone, Goal(times=14))
     # With each diff drawn again it is 6 times.
     what = "list of 60 diffs of 20 hunks, one more edit (comparator: 6), CPU, ms"
     yield row(what, _listed(), Goal(times=3))
@@ -107,6 +118,23 @@ def _page(directory: Path) -> dict[str, list[Times]]:
         alone = partial(run, f"(bench-review-diff-mode {lisp(directory)})")
         ours(), alone()
         return alternate(7, ours=ours, comparator=alone)
+
+
+def _undone(directory: Path) -> dict[str, Samples]:
+    """Return the times to draw, undo and restore a turn of 200 files, and of 20."""
+    with on_screen(Tools.find(), library="bench-review") as emacs:
+        emacs.wait_until_ready()
+
+        def run(files: int) -> list[float]:
+            form = f"(bench-review-undo-turn {lisp(directory)} {files})"
+            return [float(time) for time in emacs.ask(form)]
+
+        run(20)
+        samples = alternate(3, ours=partial(run, 200), comparator=partial(run, 20))
+    return {
+        what: {side: [times[n] for times in samples[side]] for side in samples}
+        for n, what in enumerate(UNDONE)
+    }
 
 
 def _elapsed(what: str, samples: dict[str, list[Times]], goal: Goal) -> Row:
