@@ -1258,25 +1258,19 @@ Revert its buffer; if the buffer has unsaved text, report once how to merge it."
     (gemini-companion-log-guarded "Comparing a file"
       (gemini-companion-changes--compare record))))
 
-(defun gemini-companion-changes--compare-buffer (buffer)
-  "Compare the file of BUFFER, which may have been killed."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (when-let* ((record (gemini-companion-changes--record-here)))
-        (gemini-companion-changes--compare record)))))
-
-(defun gemini-companion-changes--record-here ()
-  "Return the record of the file that the current buffer visits, or nil."
-  (seq-find (lambda (record)
-              (gemini-companion-names-visited-here-p
-               (gemini-companion-changes-file-name record)))
-            gemini-companion-changes--files))
-
 (defun gemini-companion-changes--compare-turned (buffer)
-  "Compare the file of BUFFER, which the user has selected, or all files if nil."
-  (if buffer
-      (gemini-companion-changes--compare-buffer buffer)
-    (gemini-companion-changes--compare-all)))
+  "Compare the file of BUFFER, which the user has selected, or all files if nil.
+BUFFER may have been killed."
+  (cond ((null buffer)
+         (gemini-companion-changes--compare-all))
+        ((buffer-live-p buffer)
+         (with-current-buffer buffer
+           (when-let* ((record (seq-find
+                                (lambda (record)
+                                  (gemini-companion-names-visited-here-p
+                                   (gemini-companion-changes-file-name record)))
+                                gemini-companion-changes--files)))
+             (gemini-companion-changes--compare record))))))
 
 (defun gemini-companion-changes--compare-at-end (_session state)
   "Compare all files at the end of a turn: STATE is the state of a CLI.

@@ -504,12 +504,6 @@ That is a file, or a directory with a slash at its end."
       (with-current-buffer buffer
         (gemini-companion-saved--visited)))))
 
-(defun gemini-companion-saved--waiting ()
-  "Return the names of what is to be restored, as its root is used."
-  (cl-loop for (name root . _) in gemini-companion-saved--found
-           when (member root gemini-companion-saved--used)
-           collect name))
-
 (defun gemini-companion-saved--restore-later ()
   "Restore what is used when Emacs is idle."
   (unless gemini-companion-saved--idle-timer
@@ -519,7 +513,9 @@ That is a file, or a directory with a slash at its end."
 (defun gemini-companion-saved--restore-some ()
   "Restore what is used until the user types, or a slice is over; then go on later."
   (let ((since (float-time))
-        (waiting (gemini-companion-saved--waiting)))
+        (waiting (cl-loop for (name root . _) in gemini-companion-saved--found
+                          when (member root gemini-companion-saved--used)
+                          collect name)))
     (while (and waiting (not (input-pending-p))
                 (< (- (float-time) since) gemini-companion-saved--slice))
       (gemini-companion-saved--restore (pop waiting)))

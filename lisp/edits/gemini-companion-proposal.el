@@ -195,13 +195,9 @@ again."
           (progn (gemini-companion-proposal--send edit)
                  (setq sent t))
         (unless sent
-          (gemini-companion-proposal--undecide edit))))))
-
-(defun gemini-companion-proposal--undecide (edit)
-  "Open EDIT again, whose outcome was not sent."
-  (gemini-companion-attribution-forget edit)
-  (setf (gemini-companion-edit-decision edit) nil)
-  (gemini-companion-edit-texts-set-after edit nil))
+          (gemini-companion-attribution-forget edit)
+          (setf (gemini-companion-edit-decision edit) nil)
+          (gemini-companion-edit-texts-set-after edit nil))))))
 
 (defun gemini-companion-proposal--read-refused (edit)
   "Read the text before EDIT, which was refused, if its file has changed.

@@ -218,9 +218,12 @@ It is nil for a turn that was short, or while something waits."
                     "; \\[gemini-companion-next-change]"))))))
 
 (defun gemini-companion-notify--send-unseen (session text)
-  "Notify the user of TEXT about SESSION, unless it is nil or they see that."
+  "Notify the user of TEXT about SESSION, unless it is nil or they see that.
+The notice is withdrawn when the state of SESSION changes."
   (when (and text (not (gemini-companion-notify--seen-p session)))
-    (gemini-companion-notify--send session text)))
+    (let ((withdraw (gemini-companion-notify--show session text)))
+      (when (functionp withdraw)
+        (push (cons session withdraw) gemini-companion-notify--open)))))
 
 (defun gemini-companion-notify-warn (session text)
   "Tell the user TEXT about SESSION in the echo area.
@@ -229,12 +232,6 @@ If they see nothing of SESSION, send a notification, which stays."
           (gemini-companion-notify--seen-p session))
       (gemini-companion-idle-announce text)
     (gemini-companion-notify--show session text)))
-
-(defun gemini-companion-notify--send (session text)
-  "Show TEXT, a notice about SESSION, until its state changes."
-  (let ((withdraw (gemini-companion-notify--show session text)))
-    (when (functionp withdraw)
-      (push (cons session withdraw) gemini-companion-notify--open))))
 
 (defun gemini-companion-notify--show (session text)
   "Show TEXT, a notice about SESSION; see `gemini-companion-notify'.

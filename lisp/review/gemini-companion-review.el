@@ -307,13 +307,6 @@ Do not compare the texts."
   (gemini-companion-edit-open-or-error)
   (gemini-companion-view-hunk (gemini-companion-review-of-buffer)))
 
-(defun gemini-companion-review--excluded-p ()
-  "Return non-nil if the hunk of a review at point is excluded."
-  (member (gemini-companion-review--displayed-hunk)
-          (gemini-companion-hunk-excluded
-           (gemini-companion-edit-proposal-buffer
-            (gemini-companion-edit-open-or-error)))))
-
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'review)))
   "Return the view of the current buffer."
   (gemini-companion-review-of-buffer))
@@ -324,7 +317,10 @@ Do not compare the texts."
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'excluded)))
   "Return non-nil if the hunk of a review at point is excluded."
-  (gemini-companion-review--excluded-p))
+  (member (gemini-companion-review--displayed-hunk)
+          (gemini-companion-hunk-excluded
+           (gemini-companion-edit-proposal-buffer
+            (gemini-companion-edit-open-or-error)))))
 
 ;;;; Hunk at point
 
