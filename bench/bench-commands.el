@@ -12,11 +12,11 @@
 (require 'bench)
 (require 'cl-lib)
 (require 'gemini-companion)
-(require 'gemini-companion-attribution)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-marks)
 (require 'gemini-companion-record)
+(require 'gemini-companion-reported)
 (require 'gemini-companion-shell)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
@@ -96,9 +96,9 @@ has 500 marks."
     (save-window-excursion
       (with-current-buffer (find-file file)
         (when (eq side 'ours)
-          (gemini-companion-attribution-record
+          (gemini-companion-reported-write
            (gemini-companion-session-make :id "bench") file (funcall text "old")
-                                              (funcall text "new"))
+           (funcall text "new"))
           (bench-commands--check-marks))
         (redisplay t)
         (garbage-collect)
@@ -142,7 +142,7 @@ runs once after a look at a large file."
       (insert new))
     (save-window-excursion
       (with-current-buffer (find-file file)
-        (gemini-companion-attribution-record
+        (gemini-companion-reported-write
          (gemini-companion-session-make :id "bench") file old new)
         (dolist (step (list (lambda () (forward-line (/ count 2)) (insert "x"))
                             (lambda () (erase-buffer) (insert (funcall text "new" "  ")))
@@ -224,7 +224,7 @@ The files are in DIRECTORY, and are not visited."
         (write-region "new\n" nil file nil 'silent)
         (when (= 50 number)
           (setq began (get-internal-run-time)))
-        (gemini-companion-attribution-record session file nil "new\n")))
+        (gemini-companion-reported-write session file nil "new\n")))
     (/ (* 1000 (float-time (time-subtract (get-internal-run-time) began))) 10)))
 
 ;;;; Parts

@@ -15,6 +15,7 @@
 (require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion)
+(require 'gemini-companion-reported)
 (require 'outline)
 (require 'seq)
 
@@ -26,7 +27,6 @@
 (declare-function gemini-companion-overview-page-write "gemini-companion-overview-page")
 (declare-function gemini-companion-overview-undo-file "gemini-companion-overview")
 (declare-function gemini-companion-turn-page "gemini-companion-overview")
-(declare-function gemini-companion-attribution-record "gemini-companion-attribution")
 (declare-function gemini-companion-edit-accept "gemini-companion-proposal")
 (declare-function gemini-companion-edit-reject "gemini-companion-proposal")
 (declare-function gemini-companion-edits-open "gemini-companion-edit")
@@ -122,7 +122,7 @@ They are not committed.  Return the number of changes."
         (error "Git failed: %s" arguments)))
     (dolist (name names)
       (write-region new nil name nil 'silent)
-      (gemini-companion-attribution-record
+      (gemini-companion-reported-write
        (gemini-companion-session-make :id "bench") (expand-file-name name) old new))
     (gemini-companion-changes-left)))
 
@@ -212,7 +212,7 @@ The files are in DIRECTORY, and have ten changes each.  No buffer visits them."
                       (error "Not as expected: %s" name))))))
     (dolist (name names)
       (write-region new nil name nil 'silent)
-      (gemini-companion-attribution-record session name old new))
+      (gemini-companion-reported-write session name old new))
     (gemini-companion-turn-page session)
     (with-current-buffer "*gemini*"
       (cl-letf (((symbol-function 'gemini-companion-choice-key) (lambda (&rest _) ?y)))

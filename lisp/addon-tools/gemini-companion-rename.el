@@ -18,7 +18,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-attribution)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-context)
@@ -34,6 +33,7 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-permission)
 (require 'gemini-companion-request)
+(require 'gemini-companion-reported)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
@@ -515,7 +515,7 @@ Undoing them is one decision."
   (gemini-companion-log-guarded "Recording a rename"
     (let ((command (gemini-companion-rename--names rename)))
       (pcase-dolist ((cl-struct gemini-companion-rename-file name bytes new) files)
-        (gemini-companion-attribution-record-bytes
+        (gemini-companion-reported-bytes
          (gemini-companion-rename-session rename) name bytes new command
          :decision 'accepted)
         (gemini-companion-revert name))

@@ -26,7 +26,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-attribution)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
@@ -38,6 +37,7 @@
 (require 'gemini-companion-overview-draw)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-reported)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -373,7 +373,7 @@ the change is recorded, or is the user's; `lost' if it cannot be; or else a
         ('unknown 'lost)
         (steps
          (pcase-dolist (`(,old . ,new) steps)
-           (gemini-companion-attribution-record-bytes
+           (gemini-companion-reported-bytes
             session file old new (plist-get facts :command)
             :taken (and taken
                         (gemini-companion-shell--taken-by old new taken writes true-name))

@@ -18,7 +18,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-attribution)
 (require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-client-settings)
@@ -35,6 +34,7 @@
 (require 'gemini-companion-plan)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-rename)
+(require 'gemini-companion-reported)
 (require 'gemini-companion-resume)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-rules)
@@ -785,7 +785,7 @@ are its texts."
                             (gemini-companion-session-unconnected client))))
     ;; Record the edit before the revert: if the edit was undone and is written
     ;; again, the revert marks it as written.
-    (gemini-companion-attribution-record session path before after)
+    (gemini-companion-reported-write session path before after)
     (gemini-companion-revert path)
     (gemini-companion-errors-after-edit answer path before after)))
 

@@ -74,8 +74,9 @@
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-changes)))
   "Return the files of the add-on."
-  '(addon-changes record changes step decide decision undo trash git slices comment
-                  comment-opening marks walk unified-draw patch commit history saved))
+  '(addon-changes record changes reported step decide decision undo trash git slices
+                  comment comment-opening marks walk unified-draw patch commit history
+                  saved))
 
 (provide 'gemini-companion-addon-changes)
 ;;; gemini-companion-addon-changes.el ends here

@@ -16,17 +16,14 @@
 ;; that the text is one of them.
 ;;
 ;; gemini-companion-written.el awaits a write, and calls this file to find out whether
-;; it was the expected one.  A linked CLI reports its writes, including those without
-;; a review.
+;; it was the expected one.  A linked CLI reports its writes, see
+;; gemini-companion-reported.el.
 
 ;;; Code:
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
-(require 'gemini-companion-lines)
-(require 'gemini-companion-names)
-(require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-watch)
@@ -133,7 +130,7 @@ none has in time.  For the value, see REPORT in `gemini-companion-written'."
 Return non-nil if the file has a text of EDIT."
   ;; If a refused text is written in a later turn, that is another edit.
   (when (or (gemini-companion-edit-accepted-p edit)
-            (gemini-companion-attribution--in-turn-p
+            (gemini-companion-attribution-in-turn-p
              edit (gemini-companion-edit-session edit)))
     (let* ((bytes (gemini-companion-edit-texts-bytes edit))
            (text (and bytes (gemini-companion-attribution--text-written edit bytes))))
@@ -144,7 +141,7 @@ Return non-nil if the file has a text of EDIT."
         (gemini-companion-edit-notify-file edit 'written))
       text)))
 
-(defun gemini-companion-attribution--in-turn-p (edit session)
+(defun gemini-companion-attribution-in-turn-p (edit session)
   "Return non-nil if EDIT may be of the current turn of SESSION.
 If the CLI has not reported that turn, any edit may be."
   (let ((turn (gemini-companion-session-turn session)))
@@ -253,14 +250,14 @@ written by the first accepted one, or if none was accepted, the last one."
                            (and (null (gemini-companion-edit-file-state other))
                                 (gemini-companion-written-live-p
                                  (gemini-companion-edit-awaited other))))
-                       (gemini-companion-attribution--text-in-file other bytes)))
+                       (gemini-companion-attribution-text-in-file other bytes)))
                 (gemini-companion-edits-of-file
                  (gemini-companion-edit-true-name edit)))))
     (when (eq edit (or (seq-find #'gemini-companion-attribution--found-now-p edits)
                        (car (last (seq-filter #'gemini-companion-edit-accepted-p
                                               edits)))
                        (car edits)))
-      (gemini-companion-attribution--text-in-file edit bytes))))
+      (gemini-companion-attribution-text-in-file edit bytes))))
 
 (defun gemini-companion-attribution--maybe-written-p (edit bytes)
   "Return non-nil if EDIT may have been written, though the file has another text.
@@ -278,7 +275,7 @@ the text has changed, but neither to that of another edit nor by this Emacs."
        (not (and bytes
                  (seq-some (lambda (other)
                              (and (gemini-companion-edit-decision other)
-                                  (gemini-companion-attribution--text-in-file
+                                  (gemini-companion-attribution-text-in-file
                                    other bytes)))
                            (gemini-companion-edit-others-of-file edit))))))
 
@@ -289,7 +286,7 @@ the text has changed, but neither to that of another edit nor by this Emacs."
        (or (null (gemini-companion-edit-file-state edit))
            (memq 'one-of (gemini-companion-edit-remarks edit)))))
 
-(defun gemini-companion-attribution--text-in-file (edit bytes)
+(defun gemini-companion-attribution-text-in-file (edit bytes)
   "Return the text of EDIT to which its file has changed, or nil.
 BYTES are those of the file.  The text is the one that was answered, or
 the proposal."
@@ -302,6 +299,16 @@ the proposal."
   "Return non-nil if the file of EDIT is unchanged since its write was found."
   (when-let* ((awaited (gemini-companion-edit-awaited edit)))
     (gemini-companion-written-found-now-p awaited)))
+
+(defun gemini-companion-attribution-set-reported (edit)
+  "Record that the CLI of EDIT has reported that it has written the file."
+  (setf (gemini-companion-edit-reported edit) t
+        ;; A snapshot may have seen the write of the tool before its report.
+        (gemini-companion-edit-command edit) nil
+        (gemini-companion-edit-file-state edit) 'written)
+  (unless (gemini-companion-edit-format edit)
+    (gemini-companion-edit-texts-record-format edit))
+  (gemini-companion-edit-notify-file edit 'written))
 
 ;;;; Unknown to the CLI
 
@@ -318,176 +325,6 @@ the file again."
                    (gemini-companion-edit-turn last))))
     (not (equal (gemini-companion-edit-proposed last)
                 (gemini-companion-edit-after last)))))
-
-;;;; Reported writes
-
-(defun gemini-companion-attribution-record (session file before after)
-  "Record that SESSION has written FILE, maybe without a review.
-BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
-the current one.  If such an edit is recorded already, record only that it was
-reported and written."
-  (let ((edit (or (gemini-companion-attribution--of-write session file before after)
-                  (gemini-companion-attribution--record-new session file before
-                                                            after))))
-    (setf (gemini-companion-edit-reported edit) t
-          ;; A snapshot may have seen the write of the tool before its report.
-          (gemini-companion-edit-command edit) nil
-          (gemini-companion-edit-file-state edit) 'written)
-    (unless (gemini-companion-edit-format edit)
-      (gemini-companion-edit-texts-record-format edit))
-    (gemini-companion-edit-notify-file edit 'written)))
-
-(defun gemini-companion-attribution--of-write (session file before after)
-  "Return the recorded edit that SESSION reports now as written, or nil.
-For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
-  (seq-find
-   (lambda (edit)
-     (and (gemini-companion-edit-texts-same-p
-           after (gemini-companion-edit-text edit))
-          (cond ((not (gemini-companion-edit-written-p edit))
-                 (gemini-companion-attribution--begins-with-p edit session before))
-                ((gemini-companion-edit-reported edit)
-                 nil)
-                ((gemini-companion-edit-command edit)
-                 (gemini-companion-attribution--begins-with-p edit session before))
-                ;; Compare no turns: the report of the prompt may have been lost.
-                (t))))
-   (gemini-companion-edits-of-file (gemini-companion-text-true-name file))))
-
-(defun gemini-companion-attribution--begins-with-p (edit session before)
-  "Return non-nil if EDIT is of the turn of SESSION, and its file had BEFORE."
-  (and (gemini-companion-attribution--in-turn-p edit session)
-       (if (gemini-companion-edit-known-p edit)
-           (gemini-companion-edit-texts-same-p
-            (or before "") (gemini-companion-edit-texts-before edit))
-         (null before))))
-
-(defun gemini-companion-attribution--record-new (session file before after)
-  "Record a new edit for a write that SESSION reports, and return the edit.
-For FILE, BEFORE and AFTER, see `gemini-companion-attribution-record'."
-  (let* ((edit (gemini-companion-edit-make
-                :id (gensym) :session session :file file :decision 'unreviewed))
-         (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (gemini-companion-edit-texts-content edit bytes)))
-    (gemini-companion-edit-texts-set
-     edit
-     (if before
-         (gemini-companion-attribution--reported-content edit now before after)
-       (gemini-companion-content-with now (gemini-companion-edit-texts-missing edit)))
-     after)
-    (gemini-companion-edit-add edit)
-    edit))
-
-;; A snapshot has bytes, which no CLI has read.
-(cl-defun gemini-companion-attribution-record-bytes
-    (session file before after command
-             &key modes made taken (decision 'unreviewed))
-  "Record that COMMAND of SESSION has made AFTER of BEFORE in FILE.
-BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
-deleted, which had MODES.  MADE are the names of new directories; for TAKEN and
-DECISION, see `gemini-companion-edit'.  Do nothing if an edit has reported that
-write."
-  (unless (gemini-companion-attribution--reported-p file before after)
-    (let* ((edit (gemini-companion-edit-make
-                  :id (gensym) :session session :file file :command command
-                  :decision decision :file-state 'written :taken taken
-                  :deleted-modes (and (null after) modes)))
-           (content (gemini-companion-edit-texts-content edit (or before 'none)))
-           (text (gemini-companion-content-text
-                  (gemini-companion-edit-texts-content edit (or after "")))))
-      (gemini-companion-edit-texts-set edit content text)
-      (setf (gemini-companion-edit-missing-directories edit)
-            (gemini-companion-attribution--made edit made))
-      (gemini-companion-edit-add edit)
-      (when after
-        (gemini-companion-edit-texts-record-format edit))
-      (gemini-companion-edit-notify-file edit 'written))))
-
-(defun gemini-companion-attribution--made (edit made)
-  "Return the directories of the new file of EDIT that are in MADE, a sequence.
-They are true names, the innermost first."
-  (let ((made (mapcar #'file-name-as-directory made))
-        (directory (file-name-directory (gemini-companion-edit-true-name edit)))
-        (names nil))
-    (while (and (gemini-companion-edit-new-p edit)
-                (member directory made))
-      (push directory names)
-      (setq directory (file-name-directory (directory-file-name directory))))
-    (nreverse names)))
-
-(defun gemini-companion-attribution--reported-p (file before after)
-  "Return non-nil if the last edit of FILE was written, and made AFTER of BEFORE.
-BEFORE and AFTER are bytes; BEFORE is nil if the file is new.  A command may
-give a file that the user has changed the text of the last edit again."
-  (when-let* ((edit (car (gemini-companion-edits-of-file
-                          (gemini-companion-text-true-name file)))))
-    (and after
-         (gemini-companion-edit-written-p edit)
-         (gemini-companion-attribution--text-in-file edit after)
-         (cond ((not (gemini-companion-edit-known-p edit))
-                (null before))
-               ((null before)
-                (gemini-companion-edit-new-p edit))
-               (t
-                (gemini-companion-edit-texts-same-p
-                 (gemini-companion-edit-texts-before edit)
-                 (gemini-companion-content-text
-                  (gemini-companion-edit-texts-with edit before))))))))
-
-(defun gemini-companion-attribution--reported-content (edit now before after)
-  "Return the content of the file of EDIT before the write that a CLI reports.
-NOW is its content after that.  For BEFORE and AFTER, see
-`gemini-companion-attribution-record'.  Where BEFORE has characters that the CLI
-could not read, or the texts cannot be compared, the content before is unknown."
-  (condition-case err
-      (gemini-companion-attribution--content-of-report edit now before after)
-    (gemini-companion-text-not-compared
-     (message "The previous text of %s is unknown: %s"
-              (gemini-companion-edit-name edit) (gemini-companion-text-problem err))
-     (gemini-companion-content-with now 'unknown))))
-
-(defun gemini-companion-attribution--content-of-report (edit now before after)
-  "Return the content of the file of EDIT before the write that its CLI reports.
-For NOW, BEFORE and AFTER, see
-`gemini-companion-attribution--reported-content'."
-  (let* ((text (and (gemini-companion-content-bytes-p now)
-                    (gemini-companion-content-text now)))
-         (lines (and text (gemini-companion-attribution--lines-only-p
-                           before after text)))
-         (read (and text (gemini-companion-attribution--bytes-read edit now before)))
-         (content (or read
-                      (gemini-companion-content-encoded
-                       now (if lines (gemini-companion-lines-fit before text) before)))))
-    (setf (gemini-companion-content-reported content)
-          (if (and lines (null read)) 'lines t))
-    ;; If Emacs reads the file otherwise than the CLI, the bytes would be wrong.
-    (unless (or (eq 'utf-8-unix (gemini-companion-content-coding now))
-                (gemini-companion-edit-texts-same-p after text))
-      (setf (gemini-companion-content-bytes content) 'unknown))
-    content))
-
-(defun gemini-companion-attribution--lines-only-p (before after now)
-  "Return non-nil if the report of BEFORE and AFTER is without line ends.
-The file has the text NOW.  The report has plain line ends and no byte order
-mark, but the file does not, so the CLI has written others than it reports."
-  (and (not (equal after now))
-       (equal before (gemini-companion-text-normalized before))
-       (equal (gemini-companion-lines-split now)
-              (gemini-companion-lines-split after))))
-
-(defun gemini-companion-attribution--bytes-read (edit now before)
-  "Return the content that Emacs has read before EDIT, if its lines are BEFORE.
-BEFORE has plain line ends, and may be all that the CLI reports.  The buffer of
-the file has that text until it is reverted.  NOW is the content after EDIT."
-  (when-let* ((buffer (gemini-companion-names-buffer
-                       (gemini-companion-edit-file edit)))
-              ((not (buffer-modified-p buffer)))
-              (bytes (with-current-buffer buffer
-                       (gemini-companion-revert-encoded)))
-              (content (gemini-companion-content-with now bytes))
-              ((equal before (gemini-companion-text-normalized
-                              (gemini-companion-content-text content)))))
-    content))
 
 (provide 'gemini-companion-attribution)
 ;;; gemini-companion-attribution.el ends here

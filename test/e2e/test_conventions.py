@@ -14,11 +14,12 @@ NEW = OLD.replace("two\n", "zwei\n").replace("eight\n", "acht\n")
 # A turn that has changed two files, three times; no CLI runs.
 WROTE = """
 (progn
+  (require 'gemini-companion-reported)
   (require 'gemini-companion-state)
   (gemini-companion-state-report e2e-session 'prompt "Do it")
   (pcase-dolist (`(,file ,old ,new) '(%s))
     (write-region new nil file nil 'silent)
-    (gemini-companion-attribution-record e2e-session file old new)
+    (gemini-companion-reported-write e2e-session file old new)
     (gemini-companion-revert file))
   nil)
 """

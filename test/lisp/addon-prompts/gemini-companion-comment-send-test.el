@@ -634,9 +634,9 @@ The current buffer has these lines."
        (setf (world-lines world) new)
        (gemini-companion-test-write file (gemini-companion-comment-send-test-text new))
        (gemini-companion-revert-now file)
-       (gemini-companion-attribution-record (world-session world) file nil
-                                            (gemini-companion-comment-send-test-text
-                                             new))))))
+       (gemini-companion-reported-write (world-session world) file nil
+                                        (gemini-companion-comment-send-test-text
+                                         new))))))
 
 (defun gemini-companion-comment-send-test-without (old new hunks excluded)
   "Return the lines of NEW, made of OLD by HUNKS, without the hunk EXCLUDED.

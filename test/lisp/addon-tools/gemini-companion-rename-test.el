@@ -252,7 +252,18 @@
             (should (string-search "left to undo"
                                    (gemini-companion-test-refusal (undo))))
             (gemini-companion-decision-undo)
-            (should (renamed-p))))))))
+            (should (renamed-p))
+            ;; The same once more, which the user has undone before.
+            (gemini-companion-decision-undo)
+            (gemini-companion-rename-test-ask)
+            (gemini-companion-rename-test-answer 'allow)
+            (should (equal '(accepted accepted)
+                           (last (mapcar #'gemini-companion-changes-status
+                                         (gemini-companion-edits))
+                                 2)))
+            (should (= 4 (length (gemini-companion-edits))))
+            (gemini-companion-decision-undo)
+            (should (as-before-p))))))))
 
 ;; An edit of the user, in the same file and after the rename, stays.
 (ert-deftest gemini-companion-rename-that-is-undone-leaves-what-the-user-wrote-since ()

@@ -109,7 +109,7 @@ write was made while a snapshot was taken."
 (ert-deftest gemini-companion-shell-text-of-an-edit-that-comes-back-is-written ()
   (gemini-companion-test-with-edits '(("a" "cli\n"))
     (let ((file (expand-file-name "a")))
-      (gemini-companion-attribution-record session file "1\n" "cli\n")
+      (gemini-companion-reported-write session file "1\n" "cli\n")
       ;; The user changes it, and a command takes that back.
       (gemini-companion-shell-test-wrote
        session (list (gemini-companion-shell-test-change "a" "user\n" "cli\n")))
@@ -231,7 +231,7 @@ text is lost: b" said))))
   (dolist (first '(nil t))
     (gemini-companion-test-with-edits '(("a" "two\n"))
       (let ((report (lambda ()
-                      (gemini-companion-attribution-record
+                      (gemini-companion-reported-write
                        session (expand-file-name "a") "one\n" "two\n"))))
         (when first
           (funcall report))
@@ -246,7 +246,7 @@ text is lost: b" said))))
     (gemini-companion-test-with-edits nil
       (let ((file buffer-file-name))
         (gemini-companion-shell-test-write "1\n2\n")
-        (gemini-companion-attribution-record session file "1\n" "1\n2\n")
+        (gemini-companion-reported-write session file "1\n" "1\n2\n")
         (gemini-companion-shell-test-write "0\n1\n2\n")
         (should (equal '(("1\n2\n" . "0\n1\n2\n"))
                        (gemini-companion-shell-test-steps "1\n" "0\n1\n2\n")))))))
@@ -257,7 +257,7 @@ text is lost: b" said))))
     (gemini-companion-test-with-edits nil
       (let ((file buffer-file-name))
         (gemini-companion-shell-test-write "2\n")
-        (gemini-companion-attribution-record session file "\uFFFD\n" "2\n")
+        (gemini-companion-reported-write session file "\uFFFD\n" "2\n")
         (gemini-companion-shell-test-write "2\n3\n")
         (should (equal '(("2\n" . "2\n3\n"))
                        (gemini-companion-shell-test-steps "1\n" "2\n3\n")))))))
@@ -413,7 +413,7 @@ not kept, 1 new repository" . "make"))
                      file))))
       (cl-letf (((symbol-function #'gemini-companion-notify-warn)
                  (lambda (_ text) (push text said))))
-        (gemini-companion-attribution-record session file "mine\n" "cli\nmine\n")
+        (gemini-companion-reported-write session file "mine\n" "cli\nmine\n")
         (gemini-companion-shell-test-wrote
          session (list (gemini-companion-shell-test-change "b" "1\n" "2\n")
                        (gemini-companion-shell-test-change "a" "cli\nmine\n\n" "1\n"))

@@ -5,10 +5,10 @@
 ;;; Code:
 
 (require 'ert-x)
-(require 'gemini-companion-attribution)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-marks)
 (require 'gemini-companion-proposal)
+(require 'gemini-companion-reported)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-step)
 (require 'gemini-companion-undo)
@@ -35,7 +35,7 @@ and return the edit."
         (gemini-companion-edit-accept edit)
       (gemini-companion-proposal-offer edit nil))
     (gemini-companion-revert-now (expand-file-name file))
-    (gemini-companion-attribution-record session (expand-file-name file) nil text)
+    (gemini-companion-reported-write session (expand-file-name file) nil text)
     edit))
 
 (defun gemini-companion-test-forget-edits ()

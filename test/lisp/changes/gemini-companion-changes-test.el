@@ -357,7 +357,7 @@ TEXT is what it has proposed.  Visit the file a before."
             (find-file file)
             (gemini-companion-test-write "a" written)
             (gemini-companion-revert-now file)
-            (gemini-companion-attribution-record
+            (gemini-companion-reported-write
              session file (funcall plain before) (funcall plain written))
             (should (eql 1 (gemini-companion-test-left)))
             (if (eq how 'list)
@@ -508,7 +508,7 @@ TEXT is what it has proposed.  Visit the file a before."
         (let ((edit (if (eq how 'proposal)
                         (gemini-companion-test-writes "a" "new\n" session)
                       (gemini-companion-test-write "a" "new\n")
-                      (gemini-companion-attribution-record
+                      (gemini-companion-reported-write
                        session (expand-file-name "a") nil "new\n")
                       (gemini-companion-revert-now (expand-file-name "a"))
                       (car (last (gemini-companion-edits))))))
@@ -550,7 +550,7 @@ TEXT is what it has proposed.  Visit the file a before."
                           (if reviewed
                               (gemini-companion-test-accept "a" after 1 session)
                             (gemini-companion-test-write file after))
-                          (gemini-companion-attribution-record session file before after)
+                          (gemini-companion-reported-write session file before after)
                           (gemini-companion-revert-now file)))))
             (should (equal after (buffer-string)))
             (should (eql (if reviewed 1 2) (gemini-companion-test-left)))))))))
@@ -709,7 +709,7 @@ TEXT is what it has proposed.  Visit the file a before."
                            asked))
             (should (equal mine (buffer-string)))
             (should (equal (if anyway mine text) (gemini-companion-test-file-text "a")))
-            (gemini-companion-attribution-record session (expand-file-name "a") nil text)
+            (gemini-companion-reported-write session (expand-file-name "a") nil text)
             (gemini-companion-test-run-timers)
             (if anyway
                 (progn
@@ -1065,7 +1065,7 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
         (set-buffer-modified-p nil)
         (gemini-companion-test-rewrite copy "two\n")
         ;; Nothing is reverted while the user types the name of a command.
-        (gemini-companion-attribution-record session copy "one\n" "two\n")
+        (gemini-companion-reported-write session copy "one\n" "two\n")
         (should (equal '(unreviewed) (mapcar #'gemini-companion-edit-status
                                              (gemini-companion-edits))))
         ;; It disconnects the host.

@@ -152,7 +152,7 @@ visits, and the file b."
 (ert-deftest gemini-companion-commit-keeps-deletions ()
   (gemini-companion-commit-test-with '(("gone" "1\n2\n"))
     (delete-file "gone")
-    (gemini-companion-attribution-record-bytes
+    (gemini-companion-reported-bytes
      session (expand-file-name "gone") "1\n2\n" nil "rm gone" :modes #o644)
     (should (eql 4 (gemini-companion-test-left)))
     ;; The file a is removed from the index only.

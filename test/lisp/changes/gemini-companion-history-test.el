@@ -120,9 +120,9 @@
                 (text (lambda (bytes) (decode-coding-string bytes 'utf-8-unix))))
             (gemini-companion-text-write "a" after)
             (if (eq way 'command)
-                (gemini-companion-attribution-record-bytes
+                (gemini-companion-reported-bytes
                  session (expand-file-name "a") before after "sed")
-              (gemini-companion-attribution-record
+              (gemini-companion-reported-write
                session (expand-file-name "a") (funcall text before) (funcall text after)))
             (let* ((facts (lambda ()
                             (let ((edit (car (gemini-companion-edits-of-file name))))

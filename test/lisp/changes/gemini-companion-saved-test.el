@@ -254,7 +254,7 @@ The files of changes are below the directory ours."
   (gemini-companion-saved-test-with '(("a" "1\r\n2\r\n") ("b" "1\n"))
     (set-file-modes "a" #o751)
     (delete-file "a")
-    (gemini-companion-attribution-record-bytes
+    (gemini-companion-reported-bytes
      session (expand-file-name "a") "1\r\n2\r\n" nil "rm a" :modes #o751)
     (should (eql 1 (gemini-companion-test-left)))
     (gemini-companion-saved-test-restart)
@@ -827,8 +827,8 @@ its time, the name of the file, the lines that are marked there, and its text."
        (let ((after (funcall with "cli")))
          (funcall write after)
          (if (eq kind 'tool)
-             (gemini-companion-attribution-record session file before after)
-           (gemini-companion-attribution-record-bytes
+             (gemini-companion-reported-write session file before after)
+           (gemini-companion-reported-bytes
             session file before after "sed"))))
       ('other (funcall write (funcall with "mine")))
       ('type
@@ -1099,9 +1099,9 @@ a command has written them.  In BODY, the edit is `edit'."
               (let ((file (expand-file-name "a")))
                 (gemini-companion-test-write file after)
                 (if text
-                    (gemini-companion-attribution-record
+                    (gemini-companion-reported-write
                      session file (funcall text before) (funcall text after))
-                  (gemini-companion-attribution-record-bytes
+                  (gemini-companion-reported-bytes
                    session file before after "convert a"))
                 (when restart
                   (gemini-companion-saved-test-restart)
@@ -1152,7 +1152,7 @@ a command has written them.  In BODY, the edit is `edit'."
            (gemini-companion-test-write "a" before)
            (find-file "a")
            (gemini-companion-test-write "a" after)
-           (gemini-companion-attribution-record
+           (gemini-companion-reported-write
             session buffer-file-name (gemini-companion-saved-test-lines before)
             (gemini-companion-saved-test-lines after))
            (gemini-companion-revert-now buffer-file-name)

@@ -125,7 +125,7 @@
 ;; A part of it stayed, and then "exists again".
 (ert-deftest gemini-companion-step-that-cannot-create-a-file-leaves-nothing-of-it ()
   (gemini-companion-step-test-with nil
-    (gemini-companion-attribution-record-bytes
+    (gemini-companion-reported-bytes
      session (expand-file-name "gone") "1\n2\n" nil "rm gone" :modes #o600)
     (let ((write (symbol-function 'gemini-companion-text-write)))
       (cl-letf (((symbol-function 'gemini-companion-text-write)

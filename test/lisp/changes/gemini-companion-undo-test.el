@@ -47,7 +47,7 @@
   "Accept TEXT for FILE, of SESSION, revert its buffer, and return the edit."
   (prog1 (gemini-companion-test-accept file text 1 session)
     (gemini-companion-revert-now (expand-file-name file))
-    (gemini-companion-attribution-record session (expand-file-name file) nil text)))
+    (gemini-companion-reported-write session (expand-file-name file) nil text)))
 
 (defconst gemini-companion-undo-test-lines "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
 
@@ -98,7 +98,7 @@
       (gemini-companion-undo-test-with '(("a" ""))
         (let ((file (expand-file-name "a")))
           (gemini-companion-test-write file written)
-          (gemini-companion-attribution-record session file reported "new\n")
+          (gemini-companion-reported-write session file reported "new\n")
           (gemini-companion-test-answering #'always
             (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
           (should (equal expected (gemini-companion-text-bytes file))))))))

@@ -109,53 +109,6 @@
       (should-not (member (list refused 'written) events))
       (should-error (gemini-companion-undo-edits (list other)) :type 'user-error))))
 
-(ert-deftest gemini-companion-attribution-records-what-was-written-without-review ()
-  :tags '(pure)
-  (gemini-companion-test-with-edits nil
-    (let ((file (expand-file-name "a")))
-      (gemini-companion-attribution-record session file "é\n" "new\n")
-      (gemini-companion-attribution-record session file nil "newer\n")
-      ;; A CLI takes any file for UTF-8.
-      (gemini-companion-attribution-record session file "caf\uFFFD\n" "last\n")
-      (should (equal '(("a" unreviewed "\303\251\n" "new\n")
-                       ("a" unreviewed none "newer\n")
-                       ("a" unreviewed unknown "last\n"))
-                     (gemini-companion-edits-test-reported))))))
-
-(ert-deftest gemini-companion-attribution-records-a-write-of-a-file-that-is-gone ()
-  "The text before the first edit was too large to be kept."
-  :tags '(pure)
-  (gemini-companion-test-with-edits
-      `(("a" ,(make-string (* 6 1024 1024) ?x)))
-    (gemini-companion-edit-reject (gemini-companion-test-open "a" "1\n" 1 session))
-    (delete-file "a")
-    (gemini-companion-attribution-record session (expand-file-name "a") "A\n" "1\n")
-    (should (equal '(rejected unreviewed) (gemini-companion-edits-test-states)))))
-
-(ert-deftest gemini-companion-attribution-records-a-reviewed-edit-once ()
-  :tags '(pure)
-  (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
-    (gemini-companion-test-accept "a" "1\n" 1 session)
-    (gemini-companion-edit-reject (gemini-companion-test-open "b" "2\n" 2 session))
-    (gemini-companion-test-open "c" "C" 3 session)
-    (gemini-companion-server-receive 'close-diff 3 'closed)
-    (gemini-companion-test-accept "d" "4\n" 4 session)
-    (make-symbolic-link "." "link")
-    (pcase-dolist (`(,file ,before ,after . ,states)
-                   '(("a" "A\r\n" "1\r\n" accepted rejected dismissed accepted)
-                     ("c" "C\n" "C" accepted rejected accepted accepted)
-                     ("link/d" nil "4\n" accepted rejected accepted accepted)
-                     ;; It writes again, and what was rejected, of two texts.
-                     ("a" "x\n" "1\r\n" accepted rejected accepted accepted
-                      unreviewed)
-                     ("b" "x\n" "2\n" accepted rejected accepted accepted
-                      unreviewed unreviewed)
-                     ("link/b" "B\n" "2\n" accepted unreviewed accepted accepted
-                      unreviewed unreviewed)))
-      (gemini-companion-attribution-record session (expand-file-name file) before after)
-      (ert-info (file)
-        (should (equal states (gemini-companion-edits-test-states)))))))
-
 (ert-deftest gemini-companion-attribution-of-what-others-take-away-is-gone ()
   :tags '(pure)
   (gemini-companion-test-needs-add-on 'changes)
@@ -205,8 +158,8 @@
             (funcall begin)
             (dolist (event order)
               (if (eq event 'report)
-                  (gemini-companion-attribution-record session buffer-file-name
-                                                       "A\n" "1\n")
+                  (gemini-companion-reported-write session buffer-file-name
+                                                   "A\n" "1\n")
                 (gemini-companion-test-write "a" "1\n")
                 (gemini-companion-test-eventually
                   (equal "1\n" (buffer-string)))))

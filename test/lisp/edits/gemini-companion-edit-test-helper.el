@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-changes nil t)
 (require 'gemini-companion-replace)
+(require 'gemini-companion-reported nil t)
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-edit-test-with (files &rest body)

@@ -39,17 +39,18 @@
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-edits nil
     (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
       (dotimes (i 105)
-        (gemini-companion-attribution-record session (format "/f%d" i) nil "x\n"))
+        (gemini-companion-reported-write session (format "/f%d" i) nil "x\n"))
       (pcase-let ((`(,first . ,others) (gemini-companion-edits)))
         (should (eq open first))
         (should (= 100 (length others)))
         (should (equal "/f5" (gemini-companion-edit-file (car others)))))
       (dotimes (_ 20)
-        (gemini-companion-attribution-record session "/large" nil
-                                             (make-string (* 4 1024 1024) ?x)))
+        (gemini-companion-reported-write session "/large" nil
+                                         (make-string (* 4 1024 1024) ?x)))
       (should (> 12 (length (gemini-companion-edits))))
       (gemini-companion-proposal-decide-all 'rejected 'now))
     (gemini-companion-part-stop 'edit)

@@ -333,6 +333,7 @@ if `answer' is non-nil."
 
 (ert-deftest gemini-companion-proposal-outcome-undelivered-keeps-what-was-accepted ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-edits '(("a\u202E" "old\n"))
     (setq gemini-companion-test-send #'ignore)
     (let ((diff (gemini-companion-test-open
@@ -343,7 +344,7 @@ if `answer' is non-nil."
       (gemini-companion-edit-accept diff)
       ;; The server has crashed before it could report that this was delivered.
       (gemini-companion-edit-accept (gemini-companion-test-open "b" "new\n" 2))
-      (gemini-companion-attribution-record nil (expand-file-name "b") nil "new\n")
+      (gemini-companion-reported-write nil (expand-file-name "b") nil "new\n")
       ;; Once is enough.
       (dolist (id '(1 1 2))
         (gemini-companion-server-receive 'outcome-undelivered id))

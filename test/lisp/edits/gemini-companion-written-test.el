@@ -24,6 +24,7 @@
 ;; A CLI that always has a review open kept each edit in memory, with its texts.
 (ert-deftest gemini-companion-edit-that-was-dropped-is-not-awaited-forever ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-edits '(("a" "old\n"))
     (setq gemini-companion-test-send #'ignore)
     (let ((edit (gemini-companion-test-accept "a" "new\n" 1 session))
@@ -35,7 +36,7 @@
       (funcall minutes)
       (should (gemini-companion-attribution-awaited-p edit))
       (dotimes (i 100)
-        (gemini-companion-attribution-record session (format "/f%d" i) nil "x\n"))
+        (gemini-companion-reported-write session (format "/f%d" i) nil "x\n"))
       (should-not (memq edit (gemini-companion-edits)))
       (should-not (gemini-companion-test-messages (funcall minutes)))
       (should-not (gemini-companion-attribution-awaited-p edit)))))
@@ -91,9 +92,9 @@
         (should (eq state (gemini-companion-edit-status diff)))
         (should (equal kept (car kill-ring)))
         ;; The CLI reports it late, and it is not recorded again.
-        (gemini-companion-attribution-record (gemini-companion-edit-session diff)
-                                             (gemini-companion-edit-file diff)
-                                             "old\n" "mine new\n")
+        (gemini-companion-reported-write (gemini-companion-edit-session diff)
+                                         (gemini-companion-edit-file diff)
+                                         "old\n" "mine new\n")
         (should (eq diff (car (last (gemini-companion-edits)))))
         (should (eq 'accepted (gemini-companion-edit-status diff)))))))
 

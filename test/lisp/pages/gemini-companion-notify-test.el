@@ -132,8 +132,8 @@ M-x gemini-companion-review shows it") notices)))
                   (gemini-companion-session-turn session))
                  1000)
         (pcase-dolist (`(,name ,before ,after) edits)
-          (gemini-companion-attribution-record session (expand-file-name name)
-                                               before after))
+          (gemini-companion-reported-write session (expand-file-name name)
+                                           before after))
         (gemini-companion-notify-test-settled 'end
           (gemini-companion-test-eventually
             (string-prefix-p text (or (car notices) ""))))))))
@@ -145,8 +145,8 @@ M-x gemini-companion-review shows it") notices)))
         (let ((gemini-companion-notify-turn-seconds 0))
           (gemini-companion-notify-test-settled 'prompt)
           (gemini-companion-test-write "a" "1\n2\nthree\n")
-          (gemini-companion-attribution-record session (expand-file-name "a")
-                                               "one\n2\n3\n" "1\n2\nthree\n")
+          (gemini-companion-reported-write session (expand-file-name "a")
+                                           "one\n2\n3\n" "1\n2\nthree\n")
           (gemini-companion-notify-test-settled 'end
             (gemini-companion-test-eventually
               (string-match-p "shop) is done: 1 file, \\+2 −2, \

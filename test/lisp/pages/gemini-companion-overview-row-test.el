@@ -89,7 +89,7 @@
           (gone
            (gemini-companion-session-make :id "gone" :directory "/gone" :pid 13)))
       (gemini-companion-test-set-sessions (list there here))
-      (gemini-companion-attribution-record gone (expand-file-name "a") nil "1\n")
+      (gemini-companion-reported-write gone (expand-file-name "a") nil "1\n")
       (should (equal '("here" "there" "gone")
                      (mapcar (lambda (row)
                                (gemini-companion-session-id

@@ -225,7 +225,7 @@ NAME may be that of a symbolic link.  For HOW, see
       (when (and before (= 0 (random 2)))
         (gemini-companion-revert-now path))
       (let ((plain (if (eq how 'plain) #'gemini-companion-text-normalized #'identity)))
-        (gemini-companion-attribution-record
+        (gemini-companion-reported-write
          session path (and before (funcall plain (funcall decode before)))
          (funcall plain after)))
       (gemini-companion-revert-now path))))
