@@ -10,23 +10,23 @@
 ;; reason for a rejection.  A text for a CLI in another terminal is copied to the kill
 ;; ring.
 ;;
-;; A text to be submitted is a *task*.  Each phase of a task has a function: the task
-;; is `queued' until its CLI is ready; `probing' until the CLI shows a mark; `typed' or
+;; A text to be submitted is a *task*.  Each phase of a task has a function: the task is
+;; `queued' until its CLI is ready; `probing' until the CLI shows a sentinel; `typed' or
 ;; `retyped' until the terminal shows the text; then Enter is pressed.  If the CLI asks
 ;; a question meanwhile, a text or Enter would answer the question, so nothing is typed.
 ;;
-;; A *mark* is a space character that is nowhere else in the terminal, and that the
+;; A *sentinel* is a space character that is nowhere else in the terminal, and that the
 ;; CLI strips from the prompt.  It shows where the prompt is: the text itself may
 ;; already be elsewhere on the screen, and a CLI shows a placeholder for a long text.
-;; Copilot CLI may take a mark after a text for part of the paste; then the mark is
-;; typed again.  A mark must be visible for a while: a CLI takes an Enter immediately
-;; after a text for part of a paste, and may draw the screen late.
+;; Copilot CLI may take a sentinel after a text for part of the paste; then the sentinel
+;; is typed again.  A sentinel must be visible for a while: a CLI takes an Enter
+;; immediately after a text for part of a paste, and may draw the screen late.
 ;;
 ;; A CLI that Emacs has started may read prompts from a file instead, with a delay.  A
 ;; key that the user types meanwhile could turn on its shell mode, in which it would run
 ;; the text.  So the text is `resting' until its prompt is ordinary and no key was typed
 ;; for a second; then it is `appended' to the file, and keys are held until the CLI works.
-;; A prompt that the terminal does not show for ten seconds is sought by a mark.
+;; A prompt that the terminal does not show for ten seconds is sought by a sentinel.
 ;;
 ;; The protocol has no field for the reason of a rejection, so the reason is the next
 ;; prompt.
@@ -65,10 +65,10 @@ PHASE is `queued', `probing', `typed', `retyped', `inserted', `resting' or
 current check: the value of FIND, and the process of its terminal if
 that takes a text now.
 
-The terminal is searched for MARK, a string of one space, or, without a
-mark, for more than MATCHES matches of REGEXP.  SEEN checks have found it
+The terminal is searched for SENTINEL, a string of one space, or, without a
+sentinel, for more than MATCHES matches of REGEXP.  SEEN checks have found it
 since it was missing, and the last MISSED ones in a row have not.  FREE is
-non-nil if there was no text after the mark when a check first found it.
+non-nil if there was no text after the sentinel when a check first found it.
 
 INPUT is the file from which the CLI reads the text, or nil if that is typed.
 TERMINAL is the buffer of the CLI then, where keys are watched.  Since the text
@@ -79,7 +79,7 @@ or nil if that does not show when the text is read."
   (ended #'ignore)
   (phase 'queued)
   session process
-  mark regexp matches
+  sentinel regexp matches
   (seen 0) (missed 0) free
   input terminal (waited 0) held works)
 
@@ -87,8 +87,8 @@ or nil if that does not show when the text is read."
                (:noinline t)
                (:constructor gemini-companion-prompt--make-screen)
                (:copier nil))
-  "The prompt of a CLI around a mark, as its terminal shows it.
-COUNT is the number of marks in a row; a slow CLI has more than one.
+  "The prompt of a CLI around a sentinel, as its terminal shows it.
+COUNT is the number of sentinels in a row; a slow CLI has more than one.
 BEFORE and BEHIND are non-nil if there is text before or after them.
 KIND is as `gemini-companion-prompt--kind' returns it, and NORMAL is non-nil in
 the normal mode of Vi."
@@ -125,12 +125,12 @@ Phases count checks rather than measure time: while Emacs is busy, it does not
 see the output of the CLI.")
 
 (defconst gemini-companion-prompt--steady-checks 6
-  "Number of checks that must find a mark before the next phase.
+  "Number of checks that must find a sentinel before the next phase.
 The count restarts if `gemini-companion-prompt--gone-checks' checks in a row
-miss the mark.")
+miss the sentinel.")
 
 (defconst gemini-companion-prompt--gone-checks 5
-  "Number of checks in a row after which a mark that they miss is gone.
+  "Number of checks in a row after which a sentinel that they miss is gone.
 A CLI that works erases and redraws its prompt some ten times a second, so
 every other check of a busy terminal may see an erased prompt.")
 
@@ -332,7 +332,7 @@ for a long text.  Eat has fillers between wide characters."
 
 (defun gemini-companion-prompt--seek (task regexp process)
   "Make TASK seek one more match of REGEXP in the terminal of PROCESS."
-  (setf (gemini-companion-prompt--task-mark task) nil
+  (setf (gemini-companion-prompt--task-sentinel task) nil
         (gemini-companion-prompt--task-regexp task) regexp
         (gemini-companion-prompt--task-matches task)
         (gemini-companion-prompt--count regexp process)))
@@ -345,7 +345,7 @@ for a long text.  Eat has fillers between wide characters."
     (concat text "\\|.*\n\\(?:[ │┃]*\n\\)*" row text
             ;; The footer, after an empty line, may be indented like the prompt.
             "\\(?:.*\n" row "\\)*\\(?:.*\n[ │┃]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
-  "Regexp for text in a prompt, on the row of the mark or in rows below.
+  "Regexp for text in a prompt, on the row of the sentinel or in rows below.
 Rows below belong to the prompt if they are indented, and end with the
 frame, or with an empty row.")
 
@@ -357,12 +357,12 @@ The text field of a dialog is a frame in a frame.")
   "Return the `gemini-companion-prompt--screen' that TASK seeks, or nil.
 For a task that seeks a regexp, its slots have their defaults."
   (pcase-let (((cl-struct gemini-companion-prompt--task
-                          process mark regexp matches input)
+                          process sentinel regexp matches input)
                task))
     (cond ((null process) nil)
-          (mark
+          (sentinel
            (gemini-companion-prompt--screen-with
-            mark process (gemini-companion-prompt--client task)))
+            sentinel process (gemini-companion-prompt--client task)))
           (input
            (gemini-companion-prompt--frame
             process (gemini-companion-prompt--client task)))
@@ -375,22 +375,22 @@ For a task that seeks a regexp, its slots have their defaults."
   (when-let* ((session (gemini-companion-prompt--task-session task)))
     (gemini-companion-session-client session)))
 
-(defun gemini-companion-prompt--screen-with (mark process client)
-  "Return the prompt around the last MARK in the terminal of PROCESS, or nil.
-MARK is a string of one space, and CLIENT the CLI that runs there.  A MARK in
-the text field of a dialog is ignored.  The value is a
+(defun gemini-companion-prompt--screen-with (sentinel process client)
+  "Return the prompt around the last SENTINEL in the terminal of PROCESS.
+SENTINEL is a string of one space, and CLIENT the CLI that runs there.  One in
+the text field of a dialog is ignored.  The value is nil, or a
 `gemini-companion-prompt--screen'."
   (with-current-buffer (process-buffer process)
     (save-excursion
       (goto-char (point-max))
-      (when (and (search-backward mark nil t)
+      (when (and (search-backward sentinel nil t)
                  (not (save-excursion
                         (forward-line 0)
                         (looking-at-p gemini-companion-prompt--dialog))))
         (forward-char)
         (let ((behind (looking-at-p gemini-companion-prompt--text-behind))
-              (count (- (skip-chars-backward mark))))
-          ;; From here on, point is before the marks.
+              (count (- (skip-chars-backward sentinel))))
+          ;; From here on, point is before the sentinels.
           (gemini-companion-prompt--make-screen
            :count count
            :behind behind
@@ -567,7 +567,7 @@ SCREEN is the current match, or nil."
           (gemini-companion-prompt--task-seen task))))
 
 (defun gemini-companion-prompt--queued (task _screen)
-  "Type a mark once TASK is the first one for a CLI that takes a text.
+  "Type a sentinel once TASK is the first one for a CLI that takes a text.
 Return the next phase, or nil if the text was sent by a message."
   (cond ((gemini-companion-prompt-by-message-p
           (gemini-companion-prompt--task-text task)
@@ -591,26 +591,26 @@ Return the next phase, or nil if the text was sent by a message."
          (setf (gemini-companion-prompt--task-missed task) 0)
          'resting)
         (t
-         (gemini-companion-prompt--type-mark task)
+         (gemini-companion-prompt--type-sentinel task)
          'probing)))
 
 (defun gemini-companion-prompt--probing (task screen)
-  "Send the text of TASK once the mark on SCREEN is in an ordinary prompt.
+  "Send the text of TASK once the sentinel on SCREEN is in an ordinary prompt.
 Return the next phase, or nil if the text would be added to another text,
 or might be run as a command: the task has ended then."
   (cond ((not (gemini-companion-prompt--steady-p task screen))
-         (gemini-companion-prompt--retype-mark task)
+         (gemini-companion-prompt--retype-sentinel task)
          'probing)
         ((and (gemini-companion-prompt--screen-behind screen)
               (not (gemini-companion-prompt--task-input task)))
-         (gemini-companion-prompt--delete-mark task screen)
+         (gemini-companion-prompt--delete-sentinel task screen)
          (gemini-companion-prompt--refuse
           task "%s has text after the cursor in its prompt"))
         (t
          (pcase-exhaustive (gemini-companion-prompt--screen-kind screen)
            ((and 'ordinary (guard (gemini-companion-prompt--task-input task)))
-            (gemini-companion-prompt--delete-mark task screen)
-            (setf (gemini-companion-prompt--task-mark task) nil)
+            (gemini-companion-prompt--delete-sentinel task screen)
+            (setf (gemini-companion-prompt--task-sentinel task) nil)
             (gemini-companion-prompt--append task))
            ('ordinary
             (gemini-companion-prompt--type-text task screen)
@@ -620,18 +620,18 @@ or might be run as a command: the task has ended then."
             (cl-incf (gemini-companion-prompt--task-left task))
             'probing)
            ('nil
-            (gemini-companion-prompt--delete-mark task screen)
+            (gemini-companion-prompt--delete-sentinel task screen)
             (gemini-companion-prompt--refuse
              task gemini-companion-prompt--not-ordinary))))))
 
 (defun gemini-companion-prompt--typed (task screen)
   "Press Enter once the text of TASK is on SCREEN.
 Return the next phase, or nil if the task has ended.  In the phase
-`retyped', the mark was typed again after the text; if there is no text
-before the mark, the user has deleted the text, so Enter is not pressed."
+`retyped', the sentinel was typed again after the text; if there is no text
+before the sentinel, the user has deleted the text, so Enter is not pressed."
   (let ((phase (gemini-companion-prompt--task-phase task)))
     (cond ((not (gemini-companion-prompt--steady-p task screen))
-           (if (gemini-companion-prompt--retype-mark task) 'retyped phase))
+           (if (gemini-companion-prompt--retype-sentinel task) 'retyped phase))
           ;; A CLI displays hints about arguments after a command.
           ((and (gemini-companion-prompt--screen-behind screen)
                 (not (string-prefix-p "/" (gemini-companion-prompt--task-text
@@ -654,13 +654,13 @@ Return the next phase, or nil if the task has ended."
   "Append the text of TASK to its file after a second without a key.
 Return the next phase, or nil if SCREEN shows a prompt that might be run as a
 command: the task has ended then.  If SCREEN has been nil for ten seconds, seek
-the prompt by a mark."
+the prompt by a sentinel."
   (pcase-let (((cl-struct gemini-companion-prompt--task
                           process seen missed)
                task))
     (cond ((and process (<= (* 10 gemini-companion-prompt--checks-per-second) missed))
-           ;; The CLI may not have drawn its prompt; a mark makes it do that.
-           (gemini-companion-prompt--type-mark task)
+           ;; The CLI may not have drawn its prompt; a sentinel makes it do that.
+           (gemini-companion-prompt--type-sentinel task)
            'probing)
           ((or (null screen) (< seen gemini-companion-prompt--checks-per-second))
            'resting)
@@ -815,40 +815,40 @@ This is the value of `gemini-companion-state-pending-function'."
   "Give up all texts that the previous server has not confirmed."
   (gemini-companion-prompt--give-up-posted))
 
-;;;; Marks
+;;;; Sentinels
 
-(defun gemini-companion-prompt--type-mark (task &optional text)
-  "Type a new mark for TASK, and TEXT after it.
-The mark is a space that the terminal does not show yet."
+(defun gemini-companion-prompt--type-sentinel (task &optional text)
+  "Type a new sentinel for TASK, and TEXT after it.
+The sentinel is a space that the terminal does not show yet."
   (let* ((process (gemini-companion-prompt--task-process task))
-         (mark (seq-find (lambda (mark)
-                           (not (gemini-companion-prompt--screen-with
-                                 mark process
-                                 (gemini-companion-prompt--client task))))
-                         (mapcar #'string (number-sequence ?\u2000 ?\u200a))
-                         "\u2000")))
-    (gemini-companion-prompt--paste process (concat mark text))
-    (setf (gemini-companion-prompt--task-mark task) mark
+         (sentinel (seq-find (lambda (sentinel)
+                               (not (gemini-companion-prompt--screen-with
+                                     sentinel process
+                                     (gemini-companion-prompt--client task))))
+                             (mapcar #'string (number-sequence ?\u2000 ?\u200a))
+                             "\u2000")))
+    (gemini-companion-prompt--paste process (concat sentinel text))
+    (setf (gemini-companion-prompt--task-sentinel task) sentinel
           (gemini-companion-prompt--task-seen task) 0
           (gemini-companion-prompt--task-missed task) 0
           (gemini-companion-prompt--task-free task) nil)))
 
-(defun gemini-companion-prompt--retype-mark (task)
-  "Type a new mark each second in which TASK has missed its mark.
+(defun gemini-companion-prompt--retype-sentinel (task)
+  "Type a new sentinel each second in which TASK has missed its sentinel.
 Return non-nil if one was typed.  A dialog, or Copilot CLI after a text, may
-have swallowed the previous mark."
-  (pcase-let (((cl-struct gemini-companion-prompt--task process mark missed)
+have swallowed the previous sentinel."
+  (pcase-let (((cl-struct gemini-companion-prompt--task process sentinel missed)
                task))
     (when (and process
-               mark
+               sentinel
                (< 0 missed)
                (zerop (mod missed gemini-companion-prompt--checks-per-second)))
-      (gemini-companion-prompt--type-mark task)
+      (gemini-companion-prompt--type-sentinel task)
       t)))
 
-(defun gemini-companion-prompt--delete-mark (task screen)
-  "Delete each mark on SCREEN, in the terminal of TASK."
-  ;; If the user has typed text after the mark, the cursor is after that text, and
+(defun gemini-companion-prompt--delete-sentinel (task screen)
+  "Delete each sentinel on SCREEN, in the terminal of TASK."
+  ;; If the user has typed text after the sentinel, the cursor is after that text, and
   ;; DEL would delete a character of the user.
   (unless (and (gemini-companion-prompt--screen-behind screen)
                (gemini-companion-prompt--task-free task))
@@ -859,10 +859,10 @@ have swallowed the previous mark."
                   (if (gemini-companion-prompt--screen-normal screen) ?u ?\177)))))
 
 (defun gemini-companion-prompt--type-text (task screen)
-  "Replace the text on SCREEN by the text of TASK and a mark.
-TASK then seeks the mark, or if the text is a command, the text itself."
+  "Replace the text on SCREEN by the text of TASK and a sentinel.
+TASK then seeks the sentinel, or if the text is a command, the text itself."
   (pcase-let (((cl-struct gemini-companion-prompt--task text process) task))
-    (gemini-companion-prompt--delete-mark task screen)
+    (gemini-companion-prompt--delete-sentinel task screen)
     ;; Append the text to what the user has typed, on a line of its own.
     (when (and (gemini-companion-prompt--screen-before screen)
                (string-match-p "\\`[[:graph:]]" text))
@@ -875,17 +875,17 @@ TASK then seeks the mark, or if the text is a command, the text itself."
      ((string-match-p "\\`/[^ \t\n]+\\'" text)
       (gemini-companion-prompt--seek task (regexp-quote text) process)
       (gemini-companion-prompt--paste process text))
-     ;; A mark at the end of a command would begin another word to complete.
+     ;; A sentinel at the end of a command would begin another word to complete.
      ((string-prefix-p "/" text)
-      (gemini-companion-prompt--type-mark task text))
+      (gemini-companion-prompt--type-sentinel task text))
      (t
       (gemini-companion-prompt--paste
        process
        ;; If the text ends with a name after @, Enter would complete that name.
        (concat text (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
                          " ")))
-      ;; The mark is shown even if a placeholder stands for the text.
-      (gemini-companion-prompt--type-mark task)))))
+      ;; The sentinel is shown even if a placeholder stands for the text.
+      (gemini-companion-prompt--type-sentinel task)))))
 
 ;;;; Reasons
 

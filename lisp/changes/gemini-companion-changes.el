@@ -866,17 +866,17 @@ list of new changes, which have the hunks of these edits."
           (gemini-companion-changes--sort-edits record part))
         parts))))
 
-;;;; Parts of changes
+;;;; Selected lines of changes
 
-(defun gemini-companion-changes-part (record change new-p old-p)
-  "Return a part of CHANGE, one of RECORD at the last update, as changes.
+(defun gemini-companion-changes-selection (record change new-p old-p)
+  "Return the selection of CHANGE, one of RECORD at the last update, as changes.
 The value is a list of changes that can be kept and undone by themselves.  If
-all lines of CHANGE are in the part, it is a list of CHANGE; if none is, nil.
+all lines of CHANGE are selected, it is a list of CHANGE; if none is, nil.
 For NEW-P and OLD-P, see `gemini-companion-record-split'."
   (let* ((seen (gemini-companion-changes-seen
                 record (gemini-companion-changes-buffer record)))
          (look (gemini-companion-changes-seen-look seen)))
-    ;; Of two hunks, only one may be marked, and its lines may be in the part alone.
+    ;; Of two hunks, only one may be marked, and its lines may be selected alone.
     (when (gemini-companion-record-postponed-p change)
       (gemini-companion-record-set-postponed
        (gemini-companion-record-change-hunks change) t))

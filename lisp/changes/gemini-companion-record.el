@@ -1116,7 +1116,7 @@ lines that others have changed."
   "Give a part of CHANGE, which is in LOOK, hunks of its own.
 NEW-P is a predicate on the indices of the lines of CHANGE in the text, and
 OLD-P on the indices of the lines that it has replaced, from 0 on; both say
-which lines are in the part; see `gemini-companion-hunk-complete-part'.
+which lines are in the part; see `gemini-companion-hunk-complete-selection'.
 
 Return a list: LOOK with these hunks, the hunks of the part, and an alist from
 hunks to the other ones of their lines.  Return nil if the part has no line, or
@@ -1135,7 +1135,7 @@ all of them."
              when now do (setq n (1+ n)))
     (setq olds (nreverse olds)
           news (nreverse news))
-    (gemini-companion-hunk-complete-part olds news)
+    (gemini-companion-hunk-complete-selection olds news)
     (let ((all (append olds news)))
       (when (and (seq-some #'cdr all) (not (seq-every-p #'cdr all)))
         (gemini-companion-record--with-part

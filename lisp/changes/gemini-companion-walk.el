@@ -562,7 +562,7 @@ them is a part of a change.  Return nil if the region is not active."
                    for removed = (= start (gemini-companion-hunk-new-end change))
                    append (if removed
                               (and (funcall in-p start) (list change))
-                            (gemini-companion-changes-part record change in-p
+                            (gemini-companion-changes-selection record change in-p
                                                            #'ignore)))))
       (unless parts
         (user-error "No change in the region"))

@@ -180,9 +180,9 @@ excluded now.  Ask before excluding the last one."
 (defun gemini-companion-edit-hunks-text-without (edit new-p old-p)
   "Return the text of the proposal of EDIT without the selected lines.
 It has those of the file in their place.  For NEW-P and OLD-P, which select
-lines of hunks, see `gemini-companion-hunk-part'.  Hunks that are excluded stay
-in the text, and marked.  Signal a `user-error' if no line is selected,
-or nothing else is proposed."
+lines of hunks, see `gemini-companion-hunk-selection'.  Hunks that are excluded
+stay in the text, and marked.  Signal a `user-error' if no line is selected, or
+nothing else is proposed."
   (gemini-companion-edit-open-or-error edit)
   (gemini-companion-edit-hunks--check-utf-8 edit)
   (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
@@ -191,7 +191,7 @@ or nothing else is proposed."
          (hunks (seq-difference (gemini-companion-edit-hunks edit)
                                 (gemini-companion-hunk-excluded proposal)))
          (parts (delq nil (mapcar (lambda (hunk)
-                                    (gemini-companion-hunk-part hunk lines new-p old-p))
+                                    (gemini-companion-hunk-selection hunk lines new-p old-p))
                                   hunks))))
     (cond ((null parts)
            (user-error "No line to exclude in the region"))

@@ -579,7 +579,7 @@ SELECTED is the value of `gemini-companion-overview--selected'."
                                                (save-excursion
                                                  (goto-char position)
                                                  (gemini-companion-overview-page-change))))
-                               append (gemini-companion-changes-part
+                               append (gemini-companion-changes-selection
                                        record change
                                        (lambda (n) (memq (- n shift) news))
                                        (lambda (n) (memq n olds))))))

@@ -52,7 +52,7 @@ Each function is called with the user's directory, and returns a list of
 findings, which may be empty.  The other parts have their checks in
 methods of `gemini-companion-part-findings'.
 
-A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
+A finding is a list (KIND TEXT REMEDY (LABEL . FUNCTION)...).  KIND is
 `good'; `bad' for a problem that keeps a CLI from connecting or from
 opening reviews; `note'; or `wait' until the server has answered.  TEXT
 is a phrase with a capital and without a period.  REMEDY is a sentence
@@ -136,20 +136,20 @@ what keeps a CLI from connecting in this directory.
                     (seq-find (lambda (finding)
                                 (memq (nth 1 finding) '(bad wait)))
                               findings)))
-         (by-mark (seq-group-by #'cadr (remq verdict findings))))
+         (by-kind (seq-group-by #'cadr (remq verdict findings))))
     (gemini-companion-page-replace
      (with-temp-buffer
        (gemini-companion-status--insert-verdict verdict)
        (mapc #'gemini-companion-status--insert-section
              (list
               (gemini-companion-status--of-findings
-               "Problems" (alist-get 'bad by-mark))
+               "Problems" (alist-get 'bad by-kind))
               (gemini-companion-status--shared)
               (gemini-companion-status--roots)
               (gemini-companion-status--of-findings
-               "Notes" (append (alist-get 'wait by-mark)
-                               (alist-get 'note by-mark)))
-              (gemini-companion-status--passed (alist-get 'good by-mark))))
+               "Notes" (append (alist-get 'wait by-kind)
+                               (alist-get 'note by-kind)))
+              (gemini-companion-status--passed (alist-get 'good by-kind))))
        (buffer-string)))))
 
 (defun gemini-companion-status--insert-section (section)
@@ -224,9 +224,9 @@ Omit REMEDY if it is there already, of an earlier finding."
 FINDING is an element of `gemini-companion-status--findings'.  The value is
 a list (LINE REMEDY ACTION...); a LINE is, for example:
   ✗ Server: gemini-companion-mode is off"
-  (pcase-let* ((`(,title ,mark ,text . ,more) finding)
+  (pcase-let* ((`(,title ,kind ,text . ,more) finding)
                (`(,character ,ascii ,face)
-                (alist-get mark '((good ?✓ "ok" success)
+                (alist-get kind '((good ?✓ "ok" success)
                                   (bad ?✗ "NO" error)
                                   (note ?• "--" shadow)
                                   (wait ?… ".." shadow)))))
@@ -509,13 +509,13 @@ Until it has answered, only those that are connected count."
 It is a plist with `:pid', `:client', `:directory' and, if the CLI does
 not search this Emacs there, `:searches', the directory that it searches."
   (pcase-let* (((map :pid :client :directory :searches :elsewhere) process)
-               (`(,mark ,text . ,remedy)
+               (`(,kind ,text . ,remedy)
                 (if elsewhere
                     '(note "it is connected to another editor"
                            "To connect it here, start it in a terminal of this \
 Emacs.")
                   (gemini-companion-cli-finding client directory searches))))
-    `(,(if (gemini-companion-sessions) 'note mark)
+    `(,(if (gemini-companion-sessions) 'note kind)
       ,(concat (format "%s (process %d" (gemini-companion-client-title client)
                        pid)
                (and directory

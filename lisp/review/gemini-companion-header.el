@@ -118,7 +118,7 @@ The reason why it was not auto-accepted is one of them."
          (client (gemini-companion-edit-client edit))
          (edited (and (gemini-companion-edit-open-p edit)
                       (or (gemini-companion-edit-texts-edited-p edit)
-                          (gemini-companion-hunk-marks
+                          (gemini-companion-hunk-exclusions
                            (gemini-companion-edit-proposal-buffer edit)))))
          (warnings
           (list

@@ -318,14 +318,14 @@ RANGES are lists (INDEX END), in order."
     (or (< gemini-companion-hunk--most-lines count)
         (< gemini-companion-hunk--most-bytes bytes))))
 
-;;;; Parts of hunks
+;;;; Selected lines of hunks
 
-(defun gemini-companion-hunk-complete-part (olds news)
-  "Complete a part of a hunk, the lines that the user has selected.
+(defun gemini-companion-hunk-complete-selection (olds news)
+  "Complete the selection of a hunk, the lines that the user has selected.
 OLDS are conses (LINE . SELECTED) of the lines that the hunk replaces, and NEWS
 of the new ones, in order; SELECTED is changed.  If there are as many of both,
-each new line replaces one, and both are in the part or none.  Otherwise, the
-replaced lines are in the part with the first new one, unless some are selected."
+each new line replaces one, and both are selected or none.  Otherwise, the
+replaced lines are selected with the first new one, unless some are selected."
   (cond ((length= olds (length news))
          (cl-mapc (lambda (old new)
                     (setcdr old (setcdr new (or (cdr old) (cdr new)))))
@@ -334,18 +334,18 @@ replaced lines are in the part with the first new one, unless some are selected.
          (dolist (old olds)
            (setcdr old (cdar news))))))
 
-(defun gemini-companion-hunk-part (hunk lines new-p old-p)
-  "Return a hunk that takes back a part of HUNK, or nil if the part is empty.
+(defun gemini-companion-hunk-selection (hunk lines new-p old-p)
+  "Return a hunk that takes back the selection of HUNK, or nil if that is empty.
 Its lines are to replace the new ones of HUNK.  LINES, a vector, are those of
 the second text.  NEW-P and OLD-P are predicates on the indices of lines in the
-second and the first text, and select the part."
+second and the first text, and select lines."
   (let ((news (cl-loop for n from (gemini-companion-hunk-new hunk)
                        below (gemini-companion-hunk-new-end hunk)
                        collect (cons (aref lines n) (funcall new-p n))))
         (olds (cl-loop for n from (gemini-companion-hunk-old hunk)
                        for line in (gemini-companion-hunk-lines hunk)
                        collect (cons line (funcall old-p n)))))
-    (gemini-companion-hunk-complete-part olds news)
+    (gemini-companion-hunk-complete-selection olds news)
     (when (seq-some #'cdr (append olds news))
       (gemini-companion-hunk-make
        (gemini-companion-hunk-old hunk) (gemini-companion-hunk-old-end hunk)
@@ -357,31 +357,31 @@ second and the first text, and select the part."
 
 ;;;; Excluded hunks
 
-(defun gemini-companion-hunk--original (mark)
-  "Return the original text of the hunk that MARK excludes."
+(defun gemini-companion-hunk--original (exclusion)
+  "Return the original text of the hunk that EXCLUSION excludes."
   (apply #'concat (gemini-companion-hunk-lines
-                   (overlay-get mark 'gemini-companion-hunk))))
+                   (overlay-get exclusion 'gemini-companion-hunk))))
 
 (defun gemini-companion-hunk--exclude (hunk proposal)
   "Mark the lines of HUNK in the buffer PROPOSAL as excluded."
   (with-current-buffer proposal
     (let* ((beg (gemini-companion-hunk-position (gemini-companion-hunk-new hunk)))
            (end (gemini-companion-hunk-position (gemini-companion-hunk-new-end hunk)))
-           (mark (make-overlay beg end nil (< beg end)))
+           (exclusion (make-overlay beg end nil (< beg end)))
            (removed (gemini-companion-hunk-old-count hunk)))
-      (overlay-put mark 'gemini-companion-hunk hunk)
+      (overlay-put exclusion 'gemini-companion-hunk hunk)
       (save-restriction
         (widen)
-        (overlay-put mark 'gemini-companion-text
+        (overlay-put exclusion 'gemini-companion-text
                      (buffer-substring-no-properties beg end))
-        (overlay-put mark 'gemini-companion-beside
+        (overlay-put exclusion 'gemini-companion-beside
                      (gemini-companion-hunk--beside beg end)))
-      (overlay-put mark 'face '(gemini-companion-excluded-text shadow))
-      (overlay-put mark 'line-prefix (propertize "x " 'face 'shadow))
-      (overlay-put mark 'wrap-prefix "  ")
+      (overlay-put exclusion 'face '(gemini-companion-excluded-text shadow))
+      (overlay-put exclusion 'line-prefix (propertize "x " 'face 'shadow))
+      (overlay-put exclusion 'wrap-prefix "  ")
       ;; A hunk without lines in the proposal would be invisible there.
       (when (= beg end)
-        (overlay-put mark 'before-string
+        (overlay-put exclusion 'before-string
                      (propertize
                       (format (ngettext "x %d removed line stays\n"
                                         "x %d removed lines stay\n"
@@ -401,48 +401,48 @@ The current buffer is widened."
 (defun gemini-companion-hunk-toggle (hunk proposal)
   "Exclude HUNK from the buffer PROPOSAL, or restore it.
 Return non-nil if it is excluded now."
-  (if-let* ((mark (seq-find
-                   (lambda (mark)
-                     (equal hunk (overlay-get mark 'gemini-companion-hunk)))
-                   (gemini-companion-hunk-marks proposal))))
-      (ignore (delete-overlay mark))
+  (if-let* ((exclusion (seq-find
+                   (lambda (exclusion)
+                     (equal hunk (overlay-get exclusion 'gemini-companion-hunk)))
+                   (gemini-companion-hunk-exclusions proposal))))
+      (ignore (delete-overlay exclusion))
     (gemini-companion-hunk--exclude hunk proposal)
     t))
 
-(defun gemini-companion-hunk-marks (proposal)
+(defun gemini-companion-hunk-exclusions (proposal)
   "Return the overlays of the hunks excluded from PROPOSAL, in order."
   (with-current-buffer proposal
     (save-restriction
       (widen)
       (seq-sort-by
-       (lambda (mark)
-         (gemini-companion-hunk-old (overlay-get mark 'gemini-companion-hunk)))
+       (lambda (exclusion)
+         (gemini-companion-hunk-old (overlay-get exclusion 'gemini-companion-hunk)))
        #'<
        (seq-filter #'gemini-companion-hunk--valid-p
-                   (gemini-companion-hunk--all-marks))))))
+                   (gemini-companion-hunk--all-exclusions))))))
 
-(defun gemini-companion-hunk--all-marks ()
+(defun gemini-companion-hunk--all-exclusions ()
   "Return the overlays of excluded hunks in the accessible text."
   (seq-filter (lambda (overlay) (overlay-get overlay 'gemini-companion-hunk))
               (overlays-in (point-min) (point-max))))
 
-(defun gemini-companion-hunk--valid-p (mark)
-  "Return non-nil if MARK still has its lines, these only, and the lines beside.
-A change of a line beside a hunk belongs to that hunk.  The buffer of MARK is
-current, and widened."
-  (let ((beg (overlay-start mark))
-        (end (overlay-end mark)))
+(defun gemini-companion-hunk--valid-p (exclusion)
+  "Return non-nil if EXCLUSION has its lines, these only, and those beside.
+A change of a line beside a hunk belongs to that hunk.  The buffer of EXCLUSION
+is current, and widened."
+  (let ((beg (overlay-start exclusion))
+        (end (overlay-end exclusion)))
     (and (string= (buffer-substring-no-properties beg end)
-                  (overlay-get mark 'gemini-companion-text))
+                  (overlay-get exclusion 'gemini-companion-text))
          (memq (char-before beg) '(?\n nil))
          (equal (gemini-companion-hunk--beside beg end)
-                (overlay-get mark 'gemini-companion-beside))
+                (overlay-get exclusion 'gemini-companion-beside))
          (or (= end (point-max))
              (and (memq (char-before end) '(?\n nil))
                   ;; A text without a newline at its end would be joined with the
                   ;; next line.
                   (string-match-p "\\(?:\\`\\|\n\\)\\'"
-                                  (gemini-companion-hunk--original mark)))))))
+                                  (gemini-companion-hunk--original exclusion)))))))
 
 (defun gemini-companion-hunk-prune (proposal hunks)
   "Restore the excluded hunks of PROPOSAL that were edited; return their number.
@@ -452,45 +452,45 @@ not one of them as well; or t if the texts were not compared again."
     (save-restriction
       (widen)
       (let ((restored (seq-remove
-                       (lambda (mark)
-                         (and (gemini-companion-hunk--valid-p mark)
+                       (lambda (exclusion)
+                         (and (gemini-companion-hunk--valid-p exclusion)
                               (or (eq t hunks)
-                                  (gemini-companion-hunk--update mark hunks))))
-                       (gemini-companion-hunk--all-marks))))
+                                  (gemini-companion-hunk--update exclusion hunks))))
+                       (gemini-companion-hunk--all-exclusions))))
         (mapc #'delete-overlay restored)
         (length restored)))))
 
-(defun gemini-companion-hunk--update (mark hunks)
-  "Record the one of HUNKS that MARK, which is valid, excludes.
+(defun gemini-companion-hunk--update (exclusion hunks)
+  "Record the one of HUNKS that EXCLUSION, which is valid, excludes.
 Return nil if there is no such hunk."
-  (when-let* ((hunk (cl-find (1- (line-number-at-pos (overlay-start mark))) hunks
+  (when-let* ((hunk (cl-find (1- (line-number-at-pos (overlay-start exclusion))) hunks
                              :key #'gemini-companion-hunk-new))
-              ((= (overlay-end mark)
+              ((= (overlay-end exclusion)
                   (gemini-companion-hunk-position
                    (gemini-companion-hunk-new-end hunk))))
               ((equal (gemini-companion-hunk-lines hunk)
                       (gemini-companion-hunk-lines
-                       (overlay-get mark 'gemini-companion-hunk)))))
-    (overlay-put mark 'gemini-companion-hunk hunk)))
+                       (overlay-get exclusion 'gemini-companion-hunk)))))
+    (overlay-put exclusion 'gemini-companion-hunk hunk)))
 
 (defun gemini-companion-hunk-excluded (proposal)
   "Return the hunks that are excluded from the buffer PROPOSAL.
 Their line numbers are those of the last comparison."
-  (mapcar (lambda (mark) (overlay-get mark 'gemini-companion-hunk))
-          (gemini-companion-hunk-marks proposal)))
+  (mapcar (lambda (exclusion) (overlay-get exclusion 'gemini-companion-hunk))
+          (gemini-companion-hunk-exclusions proposal)))
 
 (defun gemini-companion-hunk-remaining-text (proposal)
   "Return the text of the buffer PROPOSAL without the excluded hunks.
 The original lines replace each of them."
   (let ((text (gemini-companion-text-of-buffer proposal))
         (position 0))
-    (concat (mapconcat (lambda (mark)
+    (concat (mapconcat (lambda (exclusion)
                          (prog1 (concat
                                  (substring text position
-                                            (1- (overlay-start mark)))
-                                 (gemini-companion-hunk--original mark))
-                           (setq position (1- (overlay-end mark)))))
-                       (gemini-companion-hunk-marks proposal) "")
+                                            (1- (overlay-start exclusion)))
+                                 (gemini-companion-hunk--original exclusion))
+                           (setq position (1- (overlay-end exclusion)))))
+                       (gemini-companion-hunk-exclusions proposal) "")
             (substring text position))))
 
 (provide 'gemini-companion-hunk)

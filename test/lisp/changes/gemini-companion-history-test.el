@@ -67,7 +67,7 @@
                 ((guard (null changes)))
                 (5 (gemini-companion-test-keep record changes))
                 (6 (gemini-companion-test-undo record (list (seq-random-elt changes))))
-                (_ (gemini-companion-changes-part
+                (_ (gemini-companion-changes-selection
                     record (seq-random-elt changes)
                     (lambda (n) (= 0 (mod n 2))) (lambda (n) (= 0 (mod n 2))))))))
           (let* ((record (gemini-companion-changes-of-file (file-truename "a")))

@@ -333,7 +333,7 @@ One hunk must change, the one at point."
         (ert-info ((format "seed %d, %S to %S: " seed old new))
           (gemini-companion-hunk-test-walk old new))))))
 
-(ert-deftest gemini-companion-hunk-part-is-of-the-selected-lines ()
+(ert-deftest gemini-companion-hunk-selection-is-of-the-selected-lines ()
   (pcase-dolist (`(,old ,new ,news ,olds ,text)
                  '(("1\n2\n3\n" "1\nb\nc\n" (1) () "1\n2\nc\n")
                    ("1\n2\n3\n" "1\nb\nc\n" (2) () "1\nb\n3\n")
@@ -347,7 +347,7 @@ One hunk must change, the one at point."
                    ("1\n2\n" "1\nb\n" (0) (0) nil)))
     (ert-info ((format "%S to %S, %S %S" old new news olds))
       (let* ((lines (gemini-companion-hunk-split new))
-             (part (gemini-companion-hunk-part
+             (part (gemini-companion-hunk-selection
                     (car (gemini-companion-hunk-compare old new)) lines
                     (lambda (index) (memq index news))
                     (lambda (index) (memq index olds)))))
