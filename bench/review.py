@@ -122,15 +122,15 @@ def _page(directory: Path) -> dict[str, list[Times]]:
 
 def _undone(directory: Path) -> dict[str, Samples]:
     """Return the times to draw, undo and restore a turn of 200 files, and of 20."""
-    with on_screen(Tools.find(), library="bench-review") as emacs:
-        emacs.wait_until_ready()
 
-        def run(files: int) -> list[float]:
+    def run(files: int) -> list[float]:
+        # A page with the turns of other samples would take longer.
+        with on_screen(Tools.find(), library="bench-review") as emacs:
+            emacs.wait_until_ready()
             form = f"(bench-review-undo-turn {lisp(directory)} {files})"
             return [float(time) for time in emacs.ask(form)]
 
-        run(20)
-        samples = alternate(3, ours=partial(run, 200), comparator=partial(run, 20))
+    samples = alternate(5, ours=partial(run, 200), comparator=partial(run, 20))
     return {
         what: {side: [times[n] for times in samples[side]] for side in samples}
         for n, what in enumerate(UNDONE)
