@@ -311,7 +311,7 @@ Where process and host are unknown, a hook takes this Emacs for running."
   (dolist (kind '("emacs" "rules"))
     (let ((prefix (gemini-companion-tools--emacs-file kind "")))
       (dolist (file (file-expand-wildcards (concat prefix "*")))
-        (unless (process-attributes
+        (unless (gemini-companion-text-process-attributes
                  (string-to-number (string-remove-prefix prefix file)))
           (delete-file file))))))
 

@@ -252,7 +252,8 @@ Report those whose headers cannot be read."
 
 (defun gemini-companion-saved--began (pid)
   "Return when the process PID has begun, in seconds, or nil if that is unknown."
-  (when-let* ((start (alist-get 'start (process-attributes pid))))
+  (when-let* ((start (alist-get 'start
+                                (gemini-companion-text-process-attributes pid))))
     (floor (float-time start))))
 
 (defun gemini-companion-saved--other ()

@@ -18,6 +18,7 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-text)
 
 ;;;; State
 
@@ -328,16 +329,14 @@ know which terminal belongs to which CLI."
 
 (defun gemini-companion-session--ancestor (pid)
   "Return the terminal buffer of the process PID or of an ancestor, or nil."
-  (let (;; In a remote directory, Tramp would list remote processes.
-        (default-directory "/")
-        (buffers (mapcar (lambda (process)
+  (let ((buffers (mapcar (lambda (process)
                            (cons (process-id process) (process-buffer process)))
                          (seq-filter #'process-tty-name (process-list))))
         buffer)
     ;; In macOS, process 0 is its own parent.
     (while (and buffers pid (< 0 pid) (not (buffer-live-p buffer)))
       (setq buffer (alist-get pid buffers)
-            pid (alist-get 'ppid (process-attributes pid))))
+            pid (alist-get 'ppid (gemini-companion-text-process-attributes pid))))
     buffer))
 
 (defun gemini-companion-session-has-terminal-p (process &optional session)
@@ -350,9 +349,8 @@ started for a CLI is always controlled by that CLI."
          (and (eq (process-buffer process)
                   (gemini-companion-session-terminal session))
               ;; The process is in the foreground process group.
-              (when-let* ((attributes (let ((default-directory "/"))
-                                        (process-attributes
-                                         (gemini-companion-session-pid session)))))
+              (when-let* ((attributes (gemini-companion-text-process-attributes
+                                       (gemini-companion-session-pid session))))
                 (let-alist attributes
                   (eql .pgrp .tpgid)))))
        (if session (list session) (gemini-companion-sessions)))))

@@ -553,8 +553,14 @@ The first time, delete the drafts of Emacsen that were killed."
   "Return the number with a hyphen at the beginning of NAME if no process has it."
   (when (string-match "\\`\\([0-9]+\\)-" name)
     (let ((pid (string-to-number (match-string 1 name))))
-      (unless (process-attributes pid)
+      (unless (gemini-companion-text-process-attributes pid)
         pid))))
+
+(defun gemini-companion-text-process-attributes (pid)
+  "Return the attributes of the process PID of this host, or nil.
+In a directory of another host, TRAMP would look there, and block Emacs."
+  (let ((default-directory "/"))
+    (process-attributes pid)))
 
 (defun gemini-companion-text--copy-in (directory file)
   "Return the name of the backup of FILE in DIRECTORY."

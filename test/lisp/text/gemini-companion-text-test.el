@@ -201,6 +201,12 @@
   "Wait until EMACS, a process, has ended."
   (should (gemini-companion-test-wait (lambda () (not (process-live-p emacs))))))
 
+;; TRAMP was asked for the process of the other Emacs, by a timer.
+(ert-deftest gemini-companion-text-processes-are-those-of-this-host ()
+  (let ((file-name-handler-alist '(("\\`/far:" . error)))
+        (default-directory "/far:/"))
+    (should (gemini-companion-text-process-attributes (emacs-pid)))))
+
 (ert-deftest gemini-companion-text-rewritten-is-whole-when-emacs-is-killed ()
   (gemini-companion-test-with-directory '(("a" "") ("c" ""))
     (skip-unless (eql 0 (ignore-errors
