@@ -344,3 +344,31 @@ def test_what_is_written_during_a_prompt_is_undone_after_connecting_again(
     emacs.becomes(text_of(far, there), "one\n")
     statuses = "(mapcar #'gemini-companion-changes-status (gemini-companion-edits))"
     emacs.becomes(statuses, ["undone"])
+
+
+def test_undo_ends_while_its_host_does_not_answer(world: World, far: Host) -> None:
+    files = [far.file(name, "one\n") for name in ("a.txt", "b.txt")]
+    emacs, reviews = start(world, far, *files)
+    cli = run(world, emacs, far, QUESTION)
+    for file in files:
+        reviews.accepted(cli, file, write_file(file, "two\n"))
+        emacs.becomes(text_of(far, file), "two\n")
+    emacs.eval("(setq gemini-companion-remote--write-seconds 1)")
+
+    def texts() -> list[str]:
+        return [(far.project / file.name).read_text() for file in files]
+
+    (outpost,) = outposts(world.scratch)
+    outpost.suspend()
+    emacs.command("gemini-companion-turn-page")
+    emacs.keys("1", "C-u", "u", "y")
+    emacs.says("no answer from docker:far in 1 s")
+    emacs.says("No answer from docker:far yet")
+    assert texts() == ["two\n", "two\n"]
+    outpost.resume()
+    # What was sent is written, and is one decision.
+    emacs.says("was written after all")
+    eventually(lambda: sorted(texts()) == ["one\n", "two\n"], "one is written")
+    emacs.command("gemini-companion-list")
+    emacs.keys("C-_")
+    eventually(lambda: texts() == ["two\n", "two\n"], "it is taken back")
