@@ -42,11 +42,16 @@ Without TEXT, or if it is blank, there is none."
     (push (cons session text) gemini-companion-comment-opening--all))
   (run-hook-with-args 'gemini-companion-comment-functions nil))
 
-(defun gemini-companion-comment-opening-read (session)
-  "Read the opening for the CLI of SESSION; the previous one can be edited."
-  (let ((text (read-string (format "Begin the next prompt for %s with: "
-                                   (gemini-companion-session-name session))
-                           (gemini-companion-comment-opening session))))
+(defun gemini-companion-comment-opening-read (session &optional more)
+  "Read the opening for the CLI of SESSION; the previous one can be edited.
+MORE is nil, or a text that the opening is to have as well."
+  (let* ((previous (gemini-companion-comment-opening session))
+         (begin (if (and more (not (string-search more (or previous ""))))
+                    (concat previous (and previous "\n\n") more)
+                  previous))
+         (text (read-string (format "Begin the next prompt for %s with: "
+                                    (gemini-companion-session-name session))
+                            begin)))
     ;; The CLI would execute it, and not read the comments.
     (when (string-match-p "\\`[[:space:]]*[/!]" text)
       (user-error "A prompt that begins with / or ! is a command; begin with a word"))

@@ -41,7 +41,8 @@
      ("c" gemini-companion-comment "Comment" (overview)
       :enable overview-comment
       :words ((proposal . "comment") (comments . "comment") (cli . "comment")
-              (turn . "comment") (file . "comment") (change . "comment")
+              (turn . "comment") (turn-note . "comment") (file . "comment")
+              (change . "comment")
               (kept . "comment") (undone . "comment")))
      ("l" gemini-companion-overview-postpone "Decide later, or now" (overview)
       :enable overview-written :words ((change . "later")))
@@ -64,7 +65,8 @@
       :on auto-accept))
     ("Go to" nil
      ("RET" gemini-companion-overview-visit "Review or visit" (overview)
-      :words ((note . "do it") (waiting . "first") (proposal . "review")
+      :words ((note . "do it") (turn-note . "go there") (waiting . "first")
+              (proposal . "review")
               (request . "show") (cli . "terminal") (turn . "first")
               (comments . "visit") (file . "visit") (taken . "visit")
               (change . "visit")

@@ -264,15 +264,17 @@ Return nil if the lines are not marked."
                                         (if (= 4 (gemini-companion-overview-row-level row))
                                             6
                                           4))
+                                       ('note 4)
                                        (_ 0))
                                      ?\s)
                         sign)))
     (pcase (gemini-companion-overview-row-kind row)
       ('note
        (gemini-companion-overview-draw--line
-        width "" (let ((text (gemini-companion-overview-row-text row)))
-                   (propertize text 'face (or (get-text-property 0 'face text)
-                                              'gemini-companion-file-remark)))))
+        width (if (gemini-companion-overview-row-turn row) before "")
+        (let ((text (gemini-companion-overview-row-text row)))
+          (propertize text 'face (or (get-text-property 0 'face text)
+                                     'gemini-companion-file-remark)))))
       ('waiting (gemini-companion-overview-draw--waiting row width))
       ('proposal (gemini-companion-overview-draw--proposal row before width))
       ('request (gemini-companion-overview-draw--request row before width))

@@ -37,7 +37,7 @@
   "A row of the overview.
 KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
 
-  `note'      a problem, with TEXT and ACTION, a command, or nil
+  `note'      a problem, or the note of TURN, with TEXT and ACTION, a command
   `waiting'   the heading of what waits
   `proposal'  an EDIT that awaits an answer
   `request'   another REQUEST
@@ -52,14 +52,19 @@ ROWS are the rows below it.  PATH is the name of the file and FILE its true
 name.  RECORD is that of the file, or nil if there is none, and SEEN is as of
 `gemini-companion-overview-row--look'.  LEFT are its changes that are left and of
 TURN, and DECIDED those of TURN that are kept or undone.  TAKEN are rows of
-files.  STATUS is for `gemini-companion-overview-row-outcome'."
+files.  OPENING is nil, or a function that returns with what a comment on the
+note begins.  STATUS is for `gemini-companion-overview-row-outcome'."
   key level kind rows session turn edit edits request file path record seen
-  left decided text action taken (status 'unknown))
+  left decided text action opening taken (status 'unknown))
 
 (defvar gemini-companion-overview-row-notes-function #'ignore
   "Function that returns notes at the top of the overview.
 It is called with the sessions that have rows, and returns lists (TEXT COMMAND);
 the command is called on the row.")
+
+(defvar gemini-companion-overview-row-turn-note-function #'ignore
+  "Function that returns the note of a turn, its argument, or nil.
+The value is a list (TEXT COMMAND OPENING); for OPENING, see the row.")
 
 ;;;; Records
 
@@ -270,12 +275,22 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
      :key (list 'turn (gemini-companion-turn-began turn)) :level 2 :kind 'turn
      :session session :turn turn :edits edits
      :rows (append
+            (gemini-companion-overview-row--note session turn)
             (gemini-companion-overview-row--taken session turn files)
             (if gather
                 (append (seq-difference files done #'eq)
                         (list (gemini-companion-overview-row--reviewed
                                session turn done)))
               files)))))
+
+(defun gemini-companion-overview-row--note (session turn)
+  "Return a list of the row of the note of TURN of SESSION, or nil."
+  (pcase (funcall gemini-companion-overview-row-turn-note-function turn)
+    (`(,text ,action ,opening)
+     (list (gemini-companion-overview-row
+            :key (list 'note (gemini-companion-turn-began turn)) :level 3
+            :kind 'note :session session :turn turn
+            :text text :action action :opening opening)))))
 
 (defun gemini-companion-overview-row-lines-taken (file)
   "Return the lines of the user that are missing in FILE, a row, by its edits.

@@ -258,17 +258,20 @@ it is a menu of these."
 
 (defun gemini-companion-overview--what ()
   "Return what is at point: a kind of row, or `change', `kept' or `undone'.
-For several files of one edit, return `several'."
+For several files of one edit, return `several', and for the note of a turn,
+`turn-note'."
   (pcase (gemini-companion-overview-page-mark)
     (`(left . ,_) 'change)
     (`(decided . ,_)
      (gemini-companion-record-decided-state (gemini-companion-overview-page-change)))
     (_ (let ((kind (gemini-companion-overview-page-kind))
              (row (gemini-companion-overview-page-row)))
-         (if (and (eq kind 'file)
-                  (gemini-companion-overview-row-several-p row))
-             'several
-           kind)))))
+         (cond ((and (eq kind 'file)
+                     (gemini-companion-overview-row-several-p row))
+                'several)
+               ((and (eq kind 'note) (gemini-companion-overview-row-turn row))
+                'turn-note)
+               (t kind))))))
 
 (defun gemini-companion-overview--header ()
   "Return the header line: where point is, what is not sent, and the keys there."
@@ -396,9 +399,12 @@ They are those that have a word for the header line in the table of commands."
 
 (cl-defmethod gemini-companion-view-comment ((_ gemini-companion-overview-view))
   "Read the opening of the next prompt for the CLI or turn at point, if any."
-  (when (memq (gemini-companion-overview-page-kind) '(cli turn reviewed))
-    (gemini-companion-comment-opening-read
-     (gemini-companion-overview-row-session (gemini-companion-overview-page-row)))
+  (when (memq (gemini-companion-overview--what) '(cli turn reviewed turn-note))
+    (let* ((row (gemini-companion-overview-page-row))
+           (opening (gemini-companion-overview-row-opening row)))
+      (gemini-companion-comment-opening-read
+       (gemini-companion-overview-row-session row)
+       (and opening (funcall opening))))
     (gemini-companion-page-refresh)
     t))
 
@@ -450,8 +456,9 @@ They are those that have a word for the header line in the table of commands."
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-comment)))
   "Return non-nil if point is on a file, a proposal, a turn or a CLI."
-  (memq (gemini-companion-overview-page-kind)
-        '(proposal file comments turn reviewed cli)))
+  (or (memq (gemini-companion-overview-page-kind)
+            '(proposal file comments turn reviewed cli))
+      (eq 'turn-note (gemini-companion-overview--what))))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-file)))
   "Return non-nil if point is on a file or a proposal."
@@ -485,6 +492,14 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
                 (gemini-companion-overview-page-ancestor row 'cli))
           (gemini-companion-overview-page-ancestor row 'file))
         (user-error "No file of a turn here; n goes to the next row"))))
+
+(defun gemini-companion-overview-turn-row ()
+  "Return the row of the turn at or above point.
+Signal an error if there is none, or for a key that is to be ignored."
+  (gemini-companion-overview--check-key)
+  (or (gemini-companion-overview-page-ancestor
+       (gemini-companion-overview-page-row-or-error) 'turn)
+      (user-error "No turn here; n goes to the next row")))
 
 ;;;; Keeping and undoing
 
@@ -763,10 +778,7 @@ Your lines stay, and so do the changes that you have kept or committed, which
 are named.  With KEPT, a prefix argument, undo these as well: the edits of the
 turns as a whole, see `gemini-companion-overview-undo'."
   (interactive "P" gemini-companion-overview-mode)
-  (gemini-companion-overview--check-key)
-  (let* ((row (or (gemini-companion-overview-page-ancestor
-                   (gemini-companion-overview-page-row-or-error) 'turn)
-                  (user-error "No turn here; n goes to the next row")))
+  (let* ((row (gemini-companion-overview-turn-row))
          (index (gemini-companion-overview-page-target-number))
          (rows (gemini-companion-overview--since row))
          (turns (mapcar #'gemini-companion-overview-row-turn rows))
