@@ -4,8 +4,8 @@
 ;; Flymake compiles a file of a folder of lisp/ with the others.
 (("lisp/" . ((emacs-lisp-mode
               . ((elisp-flymake-byte-compile-load-path
-                  . ("./" "../.." "../addon-prompts" "../addon-remote"
-                     "../addon-tools" "../base" "../changes" "../clients"
+                  . ("./" "../.." "../addon-check" "../addon-prompts"
+                     "../addon-remote" "../addon-tools" "../base" "../changes" "../clients"
                      "../edits" "../pages" "../review" "../server" "../share"
                      "../terminal" "../text"))))))
  ("bench/" . ((emacs-lisp-mode . ((no-byte-compile . t)))))

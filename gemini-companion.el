@@ -37,6 +37,7 @@
 ;; - The programs diff and diff3 compare texts.  Other programs are run only after one
 ;;   of the following commands.
 ;; - M-x gemini-companion-run starts a CLI.
+;; - V in the overview runs a command of your project, after a question.
 ;; - M-x gemini-companion-tools links the CLIs, after a question.  They then start
 ;;   Python for each edit and question.  The same command deletes the links.
 ;; - Pi cannot connect without an extension.  M-x gemini-companion-run offers to copy it

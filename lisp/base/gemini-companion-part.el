@@ -22,7 +22,7 @@
 
 (defvar gemini-companion-part--addons
   '((terminal) (changes terminal) (pages changes)
-    (prompts pages) (remote pages) (tools pages))
+    (check pages) (prompts pages) (remote pages) (tools pages))
   "The add-ons, a list of (NAME NEEDED); both are symbols.
 An add-on uses the core, the add-on NEEDED, if any, and what that one uses.
 The files of an add-on that is not installed are missing.")

@@ -16,12 +16,13 @@ from harness.world import World
 
 from fake_cli import FakeCli
 
-ADD_ONS = ("prompts", "remote", "tools")
+ADD_ONS = ("check", "prompts", "remote", "tools")
 # Each alone is for `dev/test core'.
 REMOVED = [ADD_ONS, *((name,) for name in ADD_ONS if os.environ.get("GC_CORE"))]
 
 # What an add-on has in a menu, in the keys of a review or in the status.
 ROWS = {
+    "check": [],
     "prompts": ["Write a prompt", "Send what is at point", "Reject, say why"],
     "remote": [],
     "tools": ["Link CLIs"],

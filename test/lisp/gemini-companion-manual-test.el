@@ -240,6 +240,7 @@ SECTION is the CUSTOM_ID of its heading."
       ("shell" ,overview)
       ("comments" ,overview ,review)
       ("undoing" ,overview)
+      ("check" ,overview)
       ("compose" ,gemini-companion-compose-mode-map)
       ("prompt-states" ,gemini-companion-compose-mode-map)
       ("permissions" ,gemini-companion-permission-mode-map)
@@ -262,6 +263,7 @@ SECTION is the CUSTOM_ID of its heading."
     ("next-review" ":")
     ;; Those of Ediff, and an answer to a question.
     ("review-keys" "|" "v" "j" "k" "R")
+    ("check" "y")
     ("compose" "@" "/")
     ("prompt-characters" "@" "/" "!")
     ;; A key of Emacs.

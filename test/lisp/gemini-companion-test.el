@@ -210,7 +210,7 @@ starts a CLI"
                       (symbol-name (gemini-companion-part-feature part)))
                     (seq-filter #'gemini-companion-part-load
                                 (gemini-companion-part-addon-parts
-                                 '(prompts remote tools))))
+                                 '(check prompts remote tools))))
             #'string<)
       (gemini-companion-test-fresh
        `(load ,autoloads)
@@ -238,7 +238,7 @@ starts a CLI"
                                    (symbol-name (gemini-companion-part-feature part)))
                                  (seq-mapcat #'gemini-companion-part-files
                                              (gemini-companion-part-addon-parts
-                                              '(prompts remote tools))))))
+                                              '(check prompts remote tools))))))
                (mapcar (lambda (entry) (file-name-base (or (car entry) "")))
                        load-history))
               #'string<))))))
@@ -352,7 +352,7 @@ starts a CLI"
 (ert-deftest gemini-companion-autoloads-are-those-of-the-commands ()
   "The list has each command for all buffers, with its file and first line."
   :tags '(pure)
-  (mapc #'gemini-companion-test-needs-add-on '(prompts remote tools))
+  (mapc #'gemini-companion-test-needs-add-on '(check prompts remote tools))
   (let ((listed (gemini-companion-test-listed-autoloads)))
     (pcase-dolist (`(,_ ',command ,file ,line . ,rest) listed)
       (ert-info ((symbol-name command))

@@ -141,7 +141,7 @@ output of that Emacs."
 
 (ert-deftest gemini-companion-part-addons-go-with-what-they-need ()
   :tags '(pure)
-  (should (equal '(addon-pages addon-prompts addon-remote addon-tools)
+  (should (equal '(addon-pages addon-check addon-prompts addon-remote addon-tools)
                  (gemini-companion-part-addon-parts '(pages))))
   (should (equal '(addon-prompts addon-tools)
                  (gemini-companion-part-addon-parts '(tools prompts))))

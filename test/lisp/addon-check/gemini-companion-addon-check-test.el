@@ -1,0 +1,15 @@
+;;; gemini-companion-addon-check-test.el --- Tests of the add-on for checks  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-commands)
+
+(ert-deftest gemini-companion-addon-check-has-its-keys-in-the-overview-alone ()
+  :tags '(pure)
+  (should (assoc "V" (gemini-companion-commands-in 'overview)))
+  (should-not (assoc "V" (gemini-companion-commands-in 'global))))
+
+;;; gemini-companion-addon-check-test.el ends here

@@ -1,0 +1,342 @@
+;;; gemini-companion-check-test.el --- Tests of checks of a turn  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion)
+(require 'gemini-companion-check)
+(require 'gemini-companion-overview-test-helper)
+
+(defvar gemini-companion-check-test-asked nil
+  "The questions that were asked, the last one first.")
+
+(defmacro gemini-companion-check-test-with (files &rest body)
+  "Run BODY in the overview, after a turn that has changed the file a.
+FILES are those of the project; a command that ran there has made the file ran."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-overview-test-with (append '(("a" "1\n")) ,files)
+     (let ((gemini-companion-check-test-asked nil)
+           (kill-buffer-query-functions nil)
+           (ask (symbol-function 'read-char-from-minibuffer)))
+       (cl-letf (((symbol-function 'read-char-from-minibuffer)
+                  (lambda (prompt &rest arguments)
+                    (push prompt gemini-companion-check-test-asked)
+                    (apply ask prompt arguments))))
+         (unwind-protect
+             (progn
+               (gemini-companion-test-writes "a" "2\n" session)
+               (gemini-companion-turn-page)
+               ,@body)
+           (dolist (buffer (buffer-list))
+             (when (string-prefix-p "*gemini check" (buffer-name buffer))
+               (kill-buffer buffer))))))))
+
+(defun gemini-companion-check-test-keys (keys)
+  "Type KEYS in the overview; return the message of the error, or nil."
+  (condition-case problem
+      (progn (gemini-companion-overview-test-keys keys)
+             nil)
+    (user-error (cadr problem))))
+
+(defun gemini-companion-check-test-runs (command)
+  "Type COMMAND for a check in the overview, and agree to it."
+  (gemini-companion-check-test-keys
+   (format "C-u V C-a C-k %s RET y"
+           (mapconcat (lambda (char) (if (eq char ?\s) "SPC" (string char)))
+                      command " "))))
+
+(defun gemini-companion-check-test-becomes (regexp)
+  "Assert that there is a row that matches REGEXP in the end."
+  (gemini-companion-test-eventually
+    (gemini-companion-overview-test-keys "g")
+    (seq-some (apply-partially #'string-match-p regexp)
+              (gemini-companion-overview-test-lines))))
+
+(ert-deftest gemini-companion-check-has-its-result-below-the-turn ()
+  (gemini-companion-check-test-with '(("make.sh" "echo a:1: error: bad; exit 3\n"))
+    (let ((windows (mapcar #'window-buffer (window-list))))
+      (gemini-companion-check-test-runs "touch ran")
+      (should (string-match-p "\\`Run in .*: touch ran\\? (y, n) "
+                              (car gemini-companion-check-test-asked)))
+      (gemini-companion-check-test-becomes "\\` *✓ touch ran [0-9]+ s\\_>")
+      (should (file-exists-p "ran"))
+      (should (equal windows (mapcar #'window-buffer (window-list)))))
+    (gemini-companion-check-test-runs "sh make.sh")
+    (gemini-companion-check-test-becomes "✗ sh make.sh: 1 error")
+    (gemini-companion-check-test-runs "exit 3")
+    (gemini-companion-check-test-becomes "✗ exit 3: exit code 3")))
+
+(ert-deftest gemini-companion-check-leads-to-its-output-and-errors ()
+  (gemini-companion-check-test-with '(("make.sh" "echo a:1: error: bad; exit 3\n"))
+    (gemini-companion-check-test-runs "sh make.sh")
+    (gemini-companion-check-test-becomes "1 error")
+    (gemini-companion-overview-test-go-to "1 error")
+    (gemini-companion-overview-test-keys "RET")
+    (should (string-match-p "\\`\\*gemini check: " (buffer-name (window-buffer))))
+    (next-error)
+    (should (equal "a" (file-name-nondirectory
+                        (buffer-file-name (window-buffer)))))
+    (kill-buffer (seq-find (lambda (buffer)
+                             (string-prefix-p "*gemini check" (buffer-name buffer)))
+                           (buffer-list)))
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "1 error")
+    (should (string-match-p "Output of this check is gone"
+                            (gemini-companion-check-test-keys "RET")))))
+
+(ert-deftest gemini-companion-check-comments-with-the-first-errors-that-are-shared ()
+  (gemini-companion-check-test-with
+      '(("make.sh" "for i in 1 2 3 4 5 6 7; do echo a:$i: error: bad $i; done
+echo .env:1: error: S3CRET; echo a:1: error: no password in .env; exit 1\n"))
+    (gemini-companion-check-test-runs "sh make.sh")
+    (gemini-companion-check-test-becomes "9 errors")
+    (gemini-companion-overview-test-go-to "9 errors")
+    (gemini-companion-overview-test-keys "c RET")
+    (let ((opening (gemini-companion-comment-opening session)))
+      (should (string-prefix-p "`sh make.sh` failed: 9 errors\n> a:1: error: bad 1\n> a:2"
+                               opening))
+      (should (= 6 (length (split-string opening "\n"))))
+      (should-not (string-search ".env" opening)))
+    (gemini-companion-comment-opening-set session nil)
+    ;; The names come first, and the rest is not shared.
+    (gemini-companion-check-test-runs "grep -n . .env")
+    (gemini-companion-check-test-becomes "✗ grep -n . .env")
+    (gemini-companion-overview-test-go-to "grep -n . .env")
+    (gemini-companion-overview-test-keys "c RET")
+    (should (string-prefix-p "The check failed: "
+                             (gemini-companion-comment-opening session)))
+    (gemini-companion-comment-opening-set session nil)))
+
+(ert-deftest gemini-companion-check-that-never-ends-is-killed-with-its-buffer ()
+  (gemini-companion-check-test-with nil
+    (gemini-companion-check-test-runs "sleep 1000")
+    (gemini-companion-check-test-becomes "Running since .*: sleep 1000")
+    (let* ((buffer (seq-find (lambda (buffer)
+                               (string-prefix-p "*gemini check" (buffer-name buffer)))
+                             (buffer-list)))
+           (process (get-buffer-process buffer)))
+      (kill-buffer buffer)
+      (gemini-companion-check-test-becomes "✗ sleep 1000: killed")
+      (gemini-companion-test-eventually (not (process-live-p process))))))
+
+(ert-deftest gemini-companion-check-says-that-a-cli-has-worked-meanwhile ()
+  (gemini-companion-check-test-with nil
+    (gemini-companion-check-test-runs "sleep 0.3")
+    (gemini-companion-test-writes "a" "3\n" session)
+    (gemini-companion-check-test-becomes "✓ sleep 0.3 .*, of a state in between")))
+
+(ert-deftest gemini-companion-check-says-that-it-does-not-run-on-other-hosts ()
+  (gemini-companion-check-test-with nil
+    (let ((remote (gemini-companion-test-session-like session :remote "/ssh:far:")))
+      (cl-letf (((symbol-function 'gemini-companion-overview-row-session)
+                 (lambda (_row) remote)))
+        (should (string-match-p "runs on another host"
+                                (gemini-companion-check-test-keys "V")))))))
+
+(ert-deftest gemini-companion-check-finds-errors-without-blocking-or-connecting ()
+  "Neither a line for which `compile' takes a minute nor a remote name is followed."
+  (let ((connected nil))
+    (gemini-companion-check-test-with
+        `(("odd" ,(concat "make: Entering directory '/far:/x'\na.c:1: error: bad\n"
+                          "make: Leaving directory '/far:/x'\n"
+                          "/far:/y.c:1: error: bad\n"
+                          (apply #'concat (make-list 2000 "a.b:1: ")) "\n")))
+      (let ((file-name-handler-alist
+             (cons (cons "\\`/far:" (lambda (&rest call)
+                                      (push call connected)
+                                      (error "No host")))
+                   file-name-handler-alist))
+            (began (float-time)))
+        (gemini-companion-check-test-runs "cat odd; exit 1")
+        (gemini-companion-check-test-becomes "✗ cat odd; exit 1: [0-9]+ errors")
+        (should (< (- (float-time) began) 30)))
+      (should-not connected))))
+
+(ert-deftest gemini-companion-check-kills-a-command-that-prints-without-end ()
+  (gemini-companion-check-test-with nil
+    (gemini-companion-check-test-runs "yes 12345678901234567890123456789012345678901234567890")
+    (gemini-companion-check-test-becomes "✗ yes .*: killed")))
+
+;;;; What must not run
+
+(defun gemini-companion-check-test-runs-nothing ()
+  "Assert that no command runs, and that none has made a file."
+  (should-not (seq-filter #'process-live-p
+                          (seq-mapcat (lambda (buffer)
+                                        (and (string-prefix-p "*gemini check"
+                                                              (buffer-name buffer))
+                                             (list (get-buffer-process buffer))))
+                                      (buffer-list))))
+  (should-not (file-exists-p "ran")))
+
+(ert-deftest gemini-companion-check-runs-nothing-by-local-variables-of-a-project ()
+  "The user types RET, and answers the question by no."
+  (dolist (variables
+           '(;; A value that Emacs takes for safe.
+             ((compile-command . "touch ran"))
+             ((compilation-read-command . nil) (compile-command . "touch ran"))
+             ;; `compile' would evaluate it.
+             ((compile-command . (write-region "" nil "ran")))
+             ((eval . (write-region "" nil "ran")))
+             ((eval . (shell-command "touch ran")))
+             ;; Those that say what is safe.
+             ((enable-local-variables . :all) (enable-local-eval . t)
+              (eval . (shell-command "touch ran")))
+             ((safe-local-variable-values . ((eval . (shell-command "touch ran"))))
+              (eval . (shell-command "touch ran")))
+             ((safe-local-eval-forms . ((shell-command "touch ran")))
+              (eval . (shell-command "touch ran")))
+             ((compilation-start-hook . (lambda (_) (shell-command "touch ran"))))
+             ((compilation-process-setup-function . (lambda () (shell-command "touch ran")))
+              (compile-command . "touch ran"))
+             ((gemini-companion-check--agreed . (("ROOT" . "touch ran")))
+              (compile-command . "touch ran"))
+             ((shell-file-name . "/usr/bin/touch") (shell-command-switch . "ran")
+              (compile-command . "ran"))))
+    (ert-info ((prin1-to-string variables))
+      (gemini-companion-check-test-with nil
+        (gemini-companion-test-write
+         ".dir-locals.el"
+         (string-replace "ROOT" (file-truename default-directory)
+                         (prin1-to-string (list (cons nil variables)))))
+        (with-current-buffer (find-file-noselect "a")
+          ;; Those that Emacs takes for safe.
+          (let ((enable-local-variables :safe))
+            (hack-local-variables)))
+        (should (equal "Command not run"
+                       (gemini-companion-check-test-keys "V RET n")))
+        (gemini-companion-check-test-runs-nothing)))))
+
+(ert-deftest gemini-companion-check-runs-nothing-by-local-variables-of-a-file ()
+  (gemini-companion-check-test-with nil
+    (gemini-companion-test-writes
+     "a" (concat "/* Local Variables:\ncompile-command: \"touch ran\"\n"
+                 (format "gemini-companion-check--agreed: ((%S . \"touch ran\"))\n"
+                         (file-truename default-directory))
+                 "eval: (shell-command \"touch ran\")\nEnd: */\n")
+     session)
+    (with-current-buffer (find-file-noselect "a")
+      (let ((enable-local-variables :safe))
+        (hack-local-variables)))
+    (gemini-companion-overview-test-keys "g")
+    (should (equal "Command not run"
+                   (gemini-companion-check-test-keys "V RET RET SPC n")))
+    ;; That of the file is not offered.
+    (should-not (string-search "touch" (car gemini-companion-check-test-asked)))
+    (gemini-companion-check-test-runs-nothing)))
+
+(ert-deftest gemini-companion-check-agrees-to-exactly-one-text-in-one-directory ()
+  (gemini-companion-check-test-with nil
+    (gemini-companion-check-test-runs "true")
+    (gemini-companion-check-test-becomes "✓ true")
+    (setq gemini-companion-check-test-asked nil)
+    (gemini-companion-check-test-keys "V")
+    (should-not gemini-companion-check-test-asked)
+    (dolist (text '("true SPC ; touch SPC ran" "True"))
+      (should (equal "Command not run"
+                     (gemini-companion-check-test-keys
+                      (format "C-u V C-a C-k %s RET n"
+                              (replace-regexp-in-string "[a-zA-Z]\\{2,\\}"
+                                                        (lambda (word)
+                                                          (if (equal word "SPC")
+                                                              word
+                                                            (mapconcat #'string word " ")))
+                                                        text t))))))
+    (should (= 2 (length gemini-companion-check-test-asked)))
+    ;; Another directory.
+    (make-directory "sub")
+    (let ((other (gemini-companion-test-session-like
+                  session :directory (expand-file-name "sub"))))
+      (cl-letf (((symbol-function 'gemini-companion-overview-row-session)
+                 (lambda (_row) other)))
+        (gemini-companion-check-test-keys "V C-a C-k t r u e RET n")))
+    (should (= 3 (length gemini-companion-check-test-asked)))
+    (gemini-companion-check-test-runs-nothing)))
+
+(ert-deftest gemini-companion-check-asks-each-time-while-what-it-reads-is-unreviewed ()
+  "A yes is for the files as they were."
+  (gemini-companion-check-test-with '(("Makefile" "all:\n\ttrue\n") ("run" "true\n"))
+    (gemini-companion-check-test-runs "make")
+    (gemini-companion-check-test-becomes "✓ make")
+    (gemini-companion-check-test-runs "sh ./run")
+    (gemini-companion-check-test-becomes "✓ sh ./run")
+    (pcase-dolist (`(,file ,text)
+                   '(("Makefile" "all:\n\ttouch ran\n") ("tests/conftest.py" "x = 1\n")
+                     ("package.json" "{}\n") (".dir-locals.el" "()\n") ("lib/x.el" "1\n")
+                     ;; The command names it.
+                     ("run" "touch ran\n")))
+      (ert-info (file)
+        (make-directory "tests" t)
+        (make-directory "lib" t)
+        (gemini-companion-test-writes file text session)
+        (gemini-companion-overview-test-keys "g")
+        (dotimes (_ 2)
+          (setq gemini-companion-check-test-asked nil)
+          (should (equal "Command not run" (gemini-companion-check-test-keys "V n")))
+          (should (string-prefix-p "Not reviewed: "
+                                   (car gemini-companion-check-test-asked)))
+          (should (string-search file (car gemini-companion-check-test-asked))))
+        (gemini-companion-check-test-runs-nothing)
+        ;; Reviewed, the earlier yes holds.
+        (gemini-companion-overview-test-go-to (concat "  " (regexp-quote file) "\\_>"))
+        (gemini-companion-overview-test-keys "k")
+        (should-not (gemini-companion-test-marked (find-file-noselect file)))))))
+
+(ert-deftest gemini-companion-check-names-what-an-earlier-turn-has-written ()
+  (gemini-companion-check-test-with '(("Makefile" "all:\n\ttrue\n"))
+    (gemini-companion-check-test-runs "make")
+    (gemini-companion-check-test-becomes "✓ make")
+    (gemini-companion-overview-test-turns session
+      ("First" ("Makefile" "all:\n\ttouch ran\n"))
+      ("Second" ("a" "4\n")))
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "Second")
+    (should (equal "Command not run" (gemini-companion-check-test-keys "V n")))
+    (should (string-prefix-p "Not reviewed: Makefile."
+                             (car gemini-companion-check-test-asked)))
+    (gemini-companion-check-test-runs-nothing)))
+
+(ert-deftest gemini-companion-check-refuses-what-changes-during-the-question ()
+  (gemini-companion-check-test-with '(("Makefile" "all:\n\ttrue\n"))
+    (cl-letf (((symbol-function 'gemini-companion-choice-key)
+               (lambda (&rest _)
+                 (gemini-companion-test-writes "Makefile" "all:\n\ttouch ran\n" session)
+                 ?y)))
+      (should (string-match-p "changed since the question"
+                              (gemini-companion-check-test-keys
+                               "V C-a C-k m a k e RET"))))
+    (gemini-companion-check-test-runs-nothing)))
+
+(ert-deftest gemini-companion-check-refuses-a-command-that-cannot-be-shown ()
+  (dolist (command (list "true\ntouch ran" "true \e[8m; touch ran"
+                         "true #\u202E; touch ran" "true \u200B; touch ran"
+                         "true\r; touch ran"
+                         (concat "true " (make-string 3000 ?\s) "; touch ran")
+                         (concat "true " (make-string 3000 ?x) "; touch ran")))
+    (ert-info ((substring command 0 12))
+      (gemini-companion-check-test-with nil
+        ;; The project has it, or the user pastes it.
+        (gemini-companion-test-write
+         ".dir-locals.el"
+         (prin1-to-string `((nil . ((compile-command . ,command))))))
+        (gemini-companion-check-test-keys "V RET n")
+        (kill-new command)
+        (should (string-match-p "invisible characters\\|too long to show"
+                                (gemini-companion-check-test-keys
+                                 "V C-a C-k C-y M-y RET y")))
+        (gemini-companion-check-test-runs-nothing)))))
+
+(ert-deftest gemini-companion-check-again-in-its-buffer-asks-as-well ()
+  (gemini-companion-check-test-with '(("Makefile" "all:\n\ttrue\n"))
+    (gemini-companion-check-test-runs "make")
+    (gemini-companion-check-test-becomes "✓ make")
+    (gemini-companion-test-writes "Makefile" "all:\n\ttouch ran\n" session)
+    (gemini-companion-overview-test-go-to "✓ make")
+    (gemini-companion-overview-test-keys "RET")
+    (should (condition-case problem
+                (execute-kbd-macro (kbd "g n"))
+              (user-error (equal "Command not run" (cadr problem)))))
+    (gemini-companion-check-test-runs-nothing)))
+
+;;; gemini-companion-check-test.el ends here
