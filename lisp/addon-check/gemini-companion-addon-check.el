@@ -7,7 +7,7 @@
 
 ;; Declare the add-on to the core before its files are loaded: its commands, and the
 ;; note of a turn that was checked.  The add-on checks what a turn has written, by a
-;; command of the project.
+;; command of the project, and finds the references that the turn did not change.
 
 ;;; Code:
 
@@ -31,7 +31,12 @@
   "Return the commands of the add-on."
   '(("Changes" "c"
      ("V" gemini-companion-check "Check the turn" (overview)
-      :enable overview-written))))
+      :enable overview-written))
+    ("Go to" "^"
+     ("M-?" gemini-companion-references "References left" (overview)))
+    ("Changes in files" "W"
+     ("M-?" gemini-companion-references "References left" (global)
+      :enable changes-here))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-check)))
   "Return the component of the add-on, which is loaded when it is used."
@@ -39,7 +44,7 @@
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-check)))
   "Return the files of the add-on."
-  '(addon-check check))
+  '(addon-check check references))
 
 (provide 'gemini-companion-addon-check)
 ;;; gemini-companion-addon-check.el ends here

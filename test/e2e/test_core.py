@@ -22,7 +22,7 @@ REMOVED = [ADD_ONS, *((name,) for name in ADD_ONS if os.environ.get("GC_CORE"))]
 
 # What an add-on has in a menu, in the keys of a review or in the status.
 ROWS = {
-    "check": [],
+    "check": ["References left"],
     "prompts": ["Write a prompt", "Send what is at point", "Reject, say why"],
     "remote": [],
     "tools": ["Link CLIs"],

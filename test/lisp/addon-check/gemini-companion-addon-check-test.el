@@ -9,7 +9,10 @@
 
 (ert-deftest gemini-companion-addon-check-has-its-keys-in-the-overview-alone ()
   :tags '(pure)
-  (should (assoc "V" (gemini-companion-commands-in 'overview)))
-  (should-not (assoc "V" (gemini-companion-commands-in 'global))))
+  (dolist (key '("V" "M-?"))
+    (should (assoc key (gemini-companion-commands-in 'overview))))
+  (should-not (assoc "V" (gemini-companion-commands-in 'global)))
+  ;; In a file, M-? is that of Emacs.
+  (should-not (assoc "M-?" (gemini-companion-commands-in 'change))))
 
 ;;; gemini-companion-addon-check-test.el ends here
