@@ -56,6 +56,12 @@
 (defconst gemini-companion-shell--limit 1
   "Seconds after which Emacs has answered about as many files as it could.")
 
+(defconst gemini-companion-shell--most-bytes 1000000
+  "Size of the changed text of a file above which its changes are not marked.")
+
+(defconst gemini-companion-shell--most-lines 20000
+  "Number of changed lines of a file above which its changes are not marked.")
+
 (defvar gemini-companion-shell--open nil
   "Non-nil while a tool of a CLI is running.")
 
@@ -366,7 +372,7 @@ the change is recorded, or is the user's; `lost' if it cannot be; or else a
           (not (seq-every-p #'gemini-companion-shell--text-p (list before after)))
           (not (seq-every-p #'gemini-companion-shell--plain-p
                             (list old-modes new-modes)))
-          (gemini-companion-hunk-too-large-p (or before "") (or after "")))
+          (gemini-companion-shell--too-large-p (or before "") (or after "")))
       (if writes 'lost unmarked))
      (t
       (pcase (gemini-companion-shell--steps before after writes (plist-get facts :saved))
@@ -410,6 +416,42 @@ The value is as in `gemini-companion-unmarked-others'."
            for number = (plist-get facts count)
            unless (memq number '(nil 0))
            collect (cons kind (cons number (plist-get facts names)))))
+
+(defun gemini-companion-shell--too-large-p (old new)
+  "Return non-nil if OLD and NEW, bytes or texts, differ too much to be marked.
+Recording that would block Emacs for seconds."
+  (when (or (< gemini-companion-shell--most-bytes (max (length old) (length new)))
+            (seq-some #'gemini-companion-shell--many-lines-p (list old new)))
+    (condition-case nil
+        (let ((ranges (gemini-companion-text-diff (list old new))))
+          (or (gemini-companion-shell--above-limit-p
+               old (mapcar (lambda (range) (seq-take range 2)) ranges))
+              (gemini-companion-shell--above-limit-p
+               new (mapcar (lambda (range) (seq-drop range 2)) ranges))))
+      (gemini-companion-text-not-compared t))))
+
+(defun gemini-companion-shell--many-lines-p (text)
+  "Return non-nil if TEXT has more lines than are marked."
+  (let ((count 0)
+        (at 0))
+    (while (and (<= count gemini-companion-shell--most-lines)
+                (setq at (string-search "\n" text at)))
+      (cl-incf count)
+      (cl-incf at))
+    (< gemini-companion-shell--most-lines count)))
+
+(defun gemini-companion-shell--above-limit-p (text ranges)
+  "Return non-nil if the lines of TEXT in RANGES are more than is marked.
+RANGES are lists (INDEX END), in order."
+  (let ((lines (gemini-companion-hunk-split text))
+        (count 0)
+        (bytes 0))
+    (pcase-dolist (`(,from ,to) ranges)
+      (cl-incf count (- to from))
+      (cl-loop for n from from below to
+               do (cl-incf bytes (length (aref lines n)))))
+    (or (< gemini-companion-shell--most-lines count)
+        (< gemini-companion-shell--most-bytes bytes))))
 
 ;;;; Lines of the user
 

@@ -276,48 +276,6 @@ For an error, see `gemini-companion-hunk-compare-buffers'."
           (insert new)
           (gemini-companion-hunk-compare-buffers buffer (current-buffer)))))))
 
-(defconst gemini-companion-hunk--most-bytes 1000000
-  "Size of the changed text of a file above which its changes are not marked.")
-
-(defconst gemini-companion-hunk--most-lines 20000
-  "Number of changed lines of a file above which its changes are not marked.")
-
-(defun gemini-companion-hunk-too-large-p (old new)
-  "Return non-nil if OLD and NEW, bytes or texts, differ too much to be marked.
-Recording that would block Emacs for seconds."
-  (when (or (< gemini-companion-hunk--most-bytes (max (length old) (length new)))
-            (seq-some #'gemini-companion-hunk--many-lines-p (list old new)))
-    (condition-case nil
-        (let ((ranges (gemini-companion-text-diff (list old new))))
-          (or (gemini-companion-hunk--above-limit-p
-               old (mapcar (lambda (range) (seq-take range 2)) ranges))
-              (gemini-companion-hunk--above-limit-p
-               new (mapcar (lambda (range) (seq-drop range 2)) ranges))))
-      (gemini-companion-text-not-compared t))))
-
-(defun gemini-companion-hunk--many-lines-p (text)
-  "Return non-nil if TEXT has more lines than are marked."
-  (let ((count 0)
-        (at 0))
-    (while (and (<= count gemini-companion-hunk--most-lines)
-                (setq at (string-search "\n" text at)))
-      (cl-incf count)
-      (cl-incf at))
-    (< gemini-companion-hunk--most-lines count)))
-
-(defun gemini-companion-hunk--above-limit-p (text ranges)
-  "Return non-nil if the lines of TEXT in RANGES are more than is marked.
-RANGES are lists (INDEX END), in order."
-  (let ((lines (gemini-companion-hunk-split text))
-        (count 0)
-        (bytes 0))
-    (pcase-dolist (`(,from ,to) ranges)
-      (cl-incf count (- to from))
-      (cl-loop for n from from below to
-               do (cl-incf bytes (length (aref lines n)))))
-    (or (< gemini-companion-hunk--most-lines count)
-        (< gemini-companion-hunk--most-bytes bytes))))
-
 ;;;; Selected lines of hunks
 
 (defun gemini-companion-hunk-complete-selection (olds news)
