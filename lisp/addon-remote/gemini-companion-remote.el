@@ -277,7 +277,7 @@ run %s in it, or restart it if it ignores keys"
       (run-hooks 'gemini-companion-names-hosts-hook)))
   t)
 
-(defvar gemini-companion-remote--write-seconds 30
+(defvar gemini-companion-remote-write-seconds 30
   "Seconds for which a command waits until a host has written a file.")
 
 (defvar gemini-companion-remote--writing nil
@@ -308,7 +308,7 @@ if the server does not run."
     (`(,host . ,there)
      (let* ((writing (list file))
             (timer (run-at-time
-                    gemini-companion-remote--write-seconds nil
+                    gemini-companion-remote-write-seconds nil
                     (lambda ()
                       (when (memq writing gemini-companion-remote--writing)
                         (setcdr writing t)
@@ -316,7 +316,7 @@ if the server does not run."
                           (funcall done
                                    (format "no answer from %s in %s s; it may be written later"
                                            (gemini-companion-names-title host)
-                                           gemini-companion-remote--write-seconds)))))))
+                                           gemini-companion-remote-write-seconds)))))))
             (end (lambda (problem)
                    (cancel-timer timer)
                    (cl-callf2 delq writing gemini-companion-remote--writing)

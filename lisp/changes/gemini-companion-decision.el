@@ -14,7 +14,7 @@
 ;; A command calls `gemini-companion-decision-with', and each step is reported by
 ;; `gemini-companion-step-decide'.  A file on another host is written later: its step joins
 ;; the decision once writing has succeeded.  A decision that makes sense only as a whole,
-;; such as a rename and its undo, is made by `gemini-companion-decision--with-all': if one
+;; such as a rename and its undo, is made by `gemini-companion-decision-with-all': if one
 ;; file fails, the previous files get their text back.  The same holds when the decision
 ;; is taken back or redone.
 
@@ -62,7 +62,7 @@ done is recorded as well."
   (declare (indent 1) (debug t))
   `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label)))
 
-(defmacro gemini-companion-decision--with-all (label &rest body)
+(defmacro gemini-companion-decision-with-all (label &rest body)
   "Evaluate BODY, and record what was undone by it as one decision, or do nothing.
 If BODY signals an error, or the user quits, take back what it has done, and
 signal the error again.  For LABEL and the value, see
@@ -177,7 +177,7 @@ LABEL is a function that names the decision.  For VERB, see
 `gemini-companion-decision-do'."
   (let ((last (gemini-companion-decision-last)))
     (condition-case problem
-        (gemini-companion-decision--with-all (funcall label)
+        (gemini-companion-decision-with-all (funcall label)
           (funcall run))
       (error
        (user-error "%s %s: %s"

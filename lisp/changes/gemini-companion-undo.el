@@ -359,7 +359,7 @@ it."
 (defun gemini-companion-undo-record (edits label)
   "Record EDITS, which the user has just allowed together, as the decision LABEL.
 Taking it back undoes them all, or none."
-  (gemini-companion-decision--with-all label
+  (gemini-companion-decision-with-all label
     (dolist (edit edits)
       (run-hook-with-args 'gemini-companion-step-decided-functions
                           (gemini-companion-undo--whole edit)))))

@@ -80,14 +80,10 @@ its bytes are restored.  A file with a NUL is no text: Emacs does not decode it.
 ;;;; The text before
 
 (defun gemini-companion-edit-texts--plain (edit text)
-  "Return TEXT as the CLI of EDIT sees it, with plain line ends."
-  (gemini-companion-edit-texts-plain (gemini-companion-edit-client edit) text))
-
-(defun gemini-companion-edit-texts-plain (client text)
-  "Return TEXT as CLIENT sees it, with plain line ends.
+  "Return TEXT as the CLI of EDIT sees it, with plain line ends.
 For Qwen Code, remove the byte order mark."
   (let ((text (string-replace "\r\n" "\n" text)))
-    (if (gemini-companion-client-keeps-coding-p client)
+    (if (gemini-companion-client-keeps-coding-p (gemini-companion-edit-client edit))
         (string-remove-prefix "\uFEFF" text)
       text)))
 

@@ -92,7 +92,7 @@ The values are `open' or `folded'.")
   "Return the row of KEY, or nil if there is none now."
   (gethash key gemini-companion-overview-page--by-key))
 
-(defun gemini-companion-overview-page-row-now (row)
+(defun gemini-companion-overview-page--row-now (row)
   "Return the row that was drawn last for what ROW is of, or else ROW."
   (or (gemini-companion-overview-page-row-of-key (gemini-companion-overview-row-key row))
       row))
@@ -775,7 +775,7 @@ turn, then in the same CLI; without one, a request that waits is next.  WHAT is
 a text such as \"Kept 1 change\"."
   (gemini-companion-page-refresh)
   (let* ((targets (gemini-companion-overview-page-targets))
-         (here (gemini-companion-overview-page-row-now here))
+         (here (gemini-companion-overview-page--row-now here))
          (next
           (seq-some
            (lambda (kind)

@@ -438,7 +438,7 @@ nothing, of which Emacs says only that the file exists."
 (define-error 'gemini-companion-text-changed "File has changed meanwhile"
               'file-error)
 
-(defun gemini-companion-text-check-bytes (file bytes)
+(defun gemini-companion-text--check-bytes (file bytes)
   "Signal `gemini-companion-text-changed' unless FILE has BYTES."
   (unless (equal bytes (gemini-companion-text-bytes file))
     ;; The message of a `file-error' begins with its data.
@@ -456,7 +456,7 @@ example since the disk is full, FILE has OLD, and the error is signaled."
   (let* ((inhibit-quit t)
          (file-name-handler-alist nil)
          (file (or (gemini-companion-text-true-name file) file)))
-    (gemini-companion-text-check-bytes file old)
+    (gemini-companion-text--check-bytes file old)
     (or (gemini-companion-text--replace file old text)
         (gemini-companion-text--overwrite file old text))))
 
@@ -478,7 +478,7 @@ Return nil, and change nothing, if the draft cannot have all that FILE has."
                                  (file-attribute-modification-time
                                   (file-attributes draft)))
               (set-file-times draft))
-            (gemini-companion-text-check-bytes file old)
+            (gemini-companion-text--check-bytes file old)
             (ignore-error file-error
               (rename-file draft file t)
               (setq draft nil)

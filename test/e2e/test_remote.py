@@ -353,7 +353,7 @@ def test_undo_ends_while_its_host_does_not_answer(world: World, far: Host) -> No
     for file in files:
         reviews.accepted(cli, file, write_file(file, "two\n"))
         emacs.becomes(text_of(far, file), "two\n")
-    emacs.eval("(setq gemini-companion-remote--write-seconds 1)")
+    emacs.eval("(setq gemini-companion-remote-write-seconds 1)")
 
     def texts() -> list[str]:
         return [(far.project / file.name).read_text() for file in files]

@@ -371,7 +371,7 @@ the texts of all files, and `calls' are those that await an answer."
        (let ((gemini-companion-remote-names-copies `(("/ssh:far:" . ,directory)))
              (gemini-companion-remote-names-hosts
               (list (list "/ssh:far:" :state "connected")))
-             (gemini-companion-remote--write-seconds 0.05)
+             (gemini-companion-remote-write-seconds 0.05)
              (calls nil))
          (unwind-protect
              (cl-letf (((symbol-function 'gemini-companion-server-ask)

@@ -343,7 +343,7 @@
            (texts (lambda ()
                     (mapcar #'gemini-companion-test-file-text '("a" "b"))))
            (undo (lambda (edits)
-                   (gemini-companion-decision--with-all "undo of 2 edits"
+                   (gemini-companion-decision-with-all "undo of 2 edits"
                      (mapc #'gemini-companion-test-undo-edit edits))))
            (write (symbol-function 'gemini-companion-text-rewrite))
            (full nil))
@@ -405,7 +405,7 @@
               (should (string-search
                        "b cannot be written"
                        (gemini-companion-test-refusal
-                         (gemini-companion-decision--with-all "undo of 2 edits"
+                         (gemini-companion-decision-with-all "undo of 2 edits"
                            (mapc #'gemini-companion-test-undo-edit edits))))))
             (should (equal '("A\n" "D\n")
                            (mapcar #'gemini-companion-test-file-text '("a" "b"))))
