@@ -871,28 +871,30 @@ VARIABLE is bound to its feature, a string."
 
 (defun gemini-companion-manual-test-documents-for-developers ()
   "Return the names of the documents about the code."
-  (cons "CONTRIBUTING.org"
-        (mapcar (lambda (name) (concat "doc/" name))
-                (remove "gemini-companion.org"
-                        (directory-files
-                         (expand-file-name "doc" gemini-companion-test-root)
-                         nil "\\.org\\'")))))
+  (append '("README.org" "CONTRIBUTING.org" "bench/README.org")
+          (mapcar (lambda (name) (concat "doc/" name))
+                  (remove "gemini-companion.org"
+                          (directory-files
+                           (expand-file-name "doc" gemini-companion-test-root)
+                           nil "\\.org\\'")))))
 
-(defun gemini-companion-manual-test-python ()
-  "Return the files of the server as one text."
+(defun gemini-companion-manual-test-python (&optional directory)
+  "Return the Python files of DIRECTORY, by default the server, as one text."
   (mapconcat (lambda (file)
                (gemini-companion-manual-test-in file (buffer-string)))
              (directory-files
-              (expand-file-name "python/gemini_companion_epc" gemini-companion-test-root)
+              (expand-file-name (or directory "python/gemini_companion_epc")
+                                gemini-companion-test-root)
               t "\\.py\\'")
              "\n"))
 
 (ert-deftest gemini-companion-documents-name-only-what-exists-in-python ()
   :tags '(pure)
-  (let ((python (gemini-companion-manual-test-python))
+  (let ((python (concat (gemini-companion-manual-test-python)
+                        (gemini-companion-manual-test-python "test/e2e/harness")))
         (case-fold-search nil)
         (unknown nil))
-    (dolist (file '("doc/design.org" "doc/design-flows.org"))
+    (dolist (file (gemini-companion-manual-test-documents-for-developers))
       (gemini-companion-manual-test-in file
         (while (re-search-forward "=\\([A-Z][a-z][A-Za-z]+\\)\\.\\([a-z_]+\\)=" nil t)
           (pcase-dolist (`(,is ,name) `(("class" ,(match-string 1))
