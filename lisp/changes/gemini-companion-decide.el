@@ -341,7 +341,7 @@ WHOLE decision, or the user does not agree, signal a `user-error'.
 
 REQUESTS are texts of what will be done, such as \"undo 2 changes\", the longest
 one first.  Ask if ASK is non-nil, or if the user has to know something, once;
-and once more about what would be gone for good.  For VERB, see
+and again about what would be gone for good.  For VERB, see
 `gemini-companion-decide-word'."
   (let* ((possible (gemini-companion-decide-possible items))
          (left-out (seq-filter #'gemini-companion-decide-item-reason items))

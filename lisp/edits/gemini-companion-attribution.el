@@ -182,7 +182,7 @@ user: keep and report them."
 (defun gemini-companion-attribution--set-maybe-written (edit)
   "Record that EDIT was written, but that the file has another text.
 Keep the text that the user has accepted.  If the writes of other edits are
-awaited, too, the file has the text of one of them, or of all."
+awaited as well, the file has the text of one of them, or of all."
   (let ((others (seq-filter #'gemini-companion-attribution--open-or-one-of-p
                             (gemini-companion-edit-others-of-file edit))))
     (when others

@@ -407,7 +407,7 @@ to the overview.")
 ;; a save.  A file may be written while its functions run, and they may take long.
 (defun gemini-companion-watch--before-write ()
   "Ask whether to save if the file was written since the save began, as Emacs does.
-Then detect writes of other programs once more."
+Then detect writes of other programs again."
   (unless (gemini-companion-watch--save-current-p)
     (unless (yes-or-no-p
              (format "%s has changed since visited or saved.  Save anyway? "

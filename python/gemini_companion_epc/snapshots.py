@@ -41,7 +41,7 @@ MOST_BYTES = 64 * 1024 * 1024
 MOST_OTHERS = 2_000
 """Maximum number of files of which only the sizes are known."""
 LARGEST_STORE = 256 * 1024 * 1024
-"""Number of bytes of the copies in a store after which it begins anew."""
+"""Number of bytes of the copies in a store after which it starts over."""
 OLDEST_GIT = (2, 32)
 """The first version that reads an empty file in place of the user's settings."""
 
@@ -243,7 +243,7 @@ class Moved(NamedTuple):
 
     changes: Collection[Change] = ()
     is_in_files: bool = False
-    """Whether it has changed the files, too, and not only what is checked out."""
+    """Whether it has changed the files as well, not only what is checked out."""
 
 
 _NOTHING = Moved()
@@ -392,7 +392,7 @@ class Store:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def mend(self) -> None:
-        """Make all but the objects anew; the next snapshot is the first one.
+        """Make all but the objects again; the next snapshot is the first one.
 
         Raise GitError if that fails.
         """
@@ -572,7 +572,7 @@ class Store:
 
     @property
     def is_full(self) -> bool:
-        """Whether the store is to begin anew."""
+        """Whether the store is to start over."""
         return self._size > LARGEST_STORE
 
     def listing(self, goes_on: bool = True) -> Listing:

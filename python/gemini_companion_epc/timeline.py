@@ -641,7 +641,7 @@ class Timeline:
         except SnapshotError as error:
             tree.lose(Problem(str(error), error.remedy))
         except GitError as error:
-            # With the next prompt, the store begins anew.
+            # With the next prompt, the store starts over.
             tree.is_broken = tree.store is not None
             tree.lose(Problem(str(error), _RESTART), Phase.PAUSED)
         except OSError as error:
@@ -754,7 +754,7 @@ class Timeline:
         return bool(self._directory) and os.path.isdir(mark)
 
     async def _hidden_since(self, tree: _Tree) -> bool:
-        """Return whether a file in the store of ``tree`` is excluded by now."""
+        """Return whether a file in the store of ``tree`` is excluded now."""
         return bool((await self._answered(tree, sorted(tree.stored)))[1])
 
     async def _answered(
