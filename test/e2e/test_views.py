@@ -2,7 +2,7 @@
 """A review, its keys, and the windows and frames around it."""
 
 import pytest
-from harness.emacs import PROPOSAL
+from harness.emacs import PROPOSAL, SIZE
 from harness.gemini import type_until
 from harness.model import say, write_file
 from harness.world import World
@@ -209,6 +209,19 @@ def test_proposal_appears_on_the_selected_frame(world: World) -> None:
     emacs.becomes("(e2e-windows)", "*scratch* b.txt")
     second.keys("C-x", "5", "0")
     emacs.becomes("(length (frame-list))", 1)
+
+
+def test_review_leaves_a_frame_without_room(world: World) -> None:
+    """Such as that of the control panel of one's own Ediff session."""
+    file, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
+    emacs.eval("(progn (select-frame (make-frame)) (set-frame-size nil 18 5) nil)")
+    emacs.becomes("(list (frame-width) (frame-height))", [18, 5])
+    reviews.select()
+    emacs.becomes("(frame-width)", SIZE[0])
+    emacs.wait_for(" 1/1 ")
+    emacs.keys("C-c", "C-c")
+    cli.finished("all done", file, "uno\n")
+    emacs.eval("(progn (delete-other-frames) nil)")
 
 
 ALL_WINDOWS = """
