@@ -51,6 +51,8 @@ class Scene:
             extra=SETUP.replace("{view}", view),
             **options,
         )
+        # After an answer of the test before, and no key, a review begins by itself.
+        self.emacs.keys("C-g")
         (path,) = world.scratch.discovery_files()
         facts = json.loads(path.read_text(encoding="utf-8"))
         self._cli = FakeCli(facts["port"], facts["authToken"])
