@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness.emacs import SIZE, Emacs
+from harness.emacs import DRAWN, SIZE, Emacs
 from harness.model import say, together, write_file
 from harness.wait import eventually
 from harness.world import World
@@ -140,4 +140,44 @@ def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
     assert [file.read_text() for file in files] == [f"{file.name}\n" for file in files]
     # No key went to the terminal.
     cli.is_free()
+    emacs.resize(SIZE)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30)], ids=str)
+@pytest.mark.shared("turn")
+@differs
+def test_six_files_of_a_turn_are_answered_by_the_keys_of_ediff(
+    world: World, size: tuple[int, int]
+) -> None:
+    """By somebody who knows Ediff, and reads what Emacs says."""
+    old = "".join(f"{number}\n" for number in range(1, 8))
+    first, second = old.replace("2\n", "two\n"), old.replace("6\n", "six\n")
+    new = first.replace("6\n", "six\n")
+    files = [world.file(f"{name}.txt", old) for name in "abcdef"]
+    emacs, cli = world.run_pair(*files, extra=PATIENT)
+    emacs.resize(size)
+    before = emacs.value("(e2e-windows)")
+    cli.model.script(*(write_file(file, new) for file in files))
+    cli.prompt()
+    for number, file in enumerate(files):
+        emacs.wait_for(f"gemini proposal: {file.name}")
+        emacs.holds(f"(and (gemini-companion-edit-shown) {DRAWN})")
+        emacs.wait_for(" 1/2 ")
+        if number == 0:
+            emacs.keys("a")
+            emacs.wait_for("Letter ignored: C-c C-c accepts, C-c C-k rejects")
+            emacs.command("gemini-companion-review")
+        emacs.keys("|", *["n"] * (number % 2), "a")
+        screen = emacs.wait_for(f" {1 + number % 2}/2 excluded")
+        assert "two" in screen
+        assert "six" in screen
+        emacs.keys("q")
+        emacs.wait_for(f"Answer for {file.name}")
+        emacs.keys("r" if file == files[-1] else "a")
+        emacs.says(f"{'Rejected' if file == files[-1] else 'Accepted'} {file.name}")
+    cli.is_free()
+    emacs.becomes("(e2e-windows)", before)
+    emacs.becomes(SELECTED, "*gemini: project*")
+    written = [second, first, second, first, second, old]
+    assert [file.read_text() for file in files] == written
     emacs.resize(SIZE)
