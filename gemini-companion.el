@@ -149,8 +149,6 @@
       "Go to what waits for an answer in the overview of all CLIs." t)
     (autoload 'gemini-companion-menu "gemini-companion-menu"
       "Display the commands of gemini-companion in a menu." t)
-    (autoload 'gemini-companion-review-menu "gemini-companion-menu"
-      "Display the commands for a review in a menu." t)
     (autoload 'gemini-companion-overview-menu "gemini-companion-menu"
       "Display the commands of the overview in a menu." t)
     (autoload 'gemini-companion-status "gemini-companion-status"
@@ -217,7 +215,7 @@ ENTRY is a row of `gemini-companion-commands'."
   (easy-menu-create-menu
    "Gemini"
    (let* ((open '(gemini-companion-commands-state 'reviews))
-          (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'review 'view 'plain)))
+          (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'review 'view)))
           (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
      `(["Review" nil :active nil :visible ,open
         :label (or (gemini-companion-commands-state 'summary)

@@ -50,9 +50,9 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("q" gemini-companion-review-quit "Quit (asks first)" (view)
       :enable to-answer))
     ("Edit"
-     ("n" gemini-companion-review-next-hunk "Next hunk" (plain)
+     ("C-c C-n" gemini-companion-review-next-hunk "Next hunk" (review)
       :enable review :stay t :header "next")
-     ("p" gemini-companion-review-previous-hunk "Previous hunk" (plain)
+     ("C-c C-p" gemini-companion-review-previous-hunk "Previous hunk" (review)
       :enable review :stay t)
      ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view)
       :enable hunk
@@ -61,14 +61,11 @@ means nil.  Without a method, as before the file is loaded, return nil."
       :enable review :header "edit"))
     ("Display")
     (nil
-     ("RET" gemini-companion-review-edit nil (plain))
      ("a" gemini-companion-ediff-exclude nil (panel))
      ("rb" gemini-companion-ediff-restore nil (panel))
      ("!" gemini-companion-ediff-compare-again nil (panel))
      ("C-c C-x" gemini-companion-review-toggle-hunk nil (review))
-     ("C-c C-e" gemini-companion-review-edit nil (review))
-     ("C-c C-n" gemini-companion-review-next-hunk nil (review))
-     ("C-c C-p" gemini-companion-review-previous-hunk nil (review))))
+     ("C-c C-e" gemini-companion-review-edit nil (review))))
   "The commands of the core, as in `gemini-companion-commands'.")
 
 (defun gemini-companion-commands--inserted (rows previous new)
@@ -111,7 +108,6 @@ is nil is in no menu.  CONTEXTS is a list of symbols, where the key applies:
 `review'      all buffers of a review
 `view'        buffers of a review in which no text is typed
 `panel'       the control panel of Ediff, a `view'
-`plain'       a proposal that is displayed alone, a `view'
 `overview'    the buffer of what waits and what was written
 `change'      the next key after a command that goes to a change
 `permission'  the question of a CLI before it runs a tool

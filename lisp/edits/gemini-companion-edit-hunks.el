@@ -162,13 +162,19 @@ EDIT is the current one by default.  For PLAIN, see
 (defun gemini-companion-edit-hunks-toggle (edit hunk)
   "Exclude HUNK from the proposal of EDIT, or restore it.
 HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
-excluded now.  Ask before excluding the last one."
+excluded now.  Ask before excluding the last one; refuse that of a new file."
   (gemini-companion-edit-open-or-error edit)
   (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
          (excluded (member hunk (gemini-companion-hunk-excluded proposal))))
     (gemini-companion-edit-hunks--check-utf-8 edit)
     (let ((sure (or excluded
                     (gemini-companion-edit-hunks--left-p edit)
+                    ;; Without it, an empty file would be written.
+                    (and (gemini-companion-edit-new-p edit)
+                         (user-error "%s is new; %s rejects it"
+                                     (gemini-companion-edit-name edit)
+                                     (substitute-command-keys
+                                      "\\[gemini-companion-edit-reject]")))
                     (y-or-n-p "This is the only remaining hunk; exclude it? "))))
       ;; The edit may end while the question is asked.
       (gemini-companion-edit-open-or-error edit)

@@ -122,10 +122,10 @@ between two commands if OCCASION is nil, see `gemini-companion-watch-check'."
 
 ;;;; Display
 
-(defun gemini-companion-proposal-show (edit function)
-  "Call FUNCTION with EDIT to display it, and report the result as an event.
-FUNCTION opens a view, and records it by `gemini-companion-edit-set-view'.
-If FUNCTION signals an error, record it as the problem of EDIT."
+(defun gemini-companion-proposal-show (edit requested)
+  "Display EDIT in a view, and report the result as an event.
+For REQUESTED, see `gemini-companion-view-show'; if that signals an error,
+record it as the problem of EDIT."
   (setf (gemini-companion-edit-problem edit) nil)
   (condition-case problem
       (progn
@@ -136,7 +136,7 @@ If FUNCTION signals an error, record it as the problem of EDIT."
         (when (gemini-companion-watch-touched-p
                (gemini-companion-edit-watch edit))
           (gemini-companion-edit-texts-read edit))
-        (funcall function edit))
+        (gemini-companion-view-show edit requested))
     (error
      (gemini-companion-edit-texts-discard-original edit)
      (setf (gemini-companion-edit-problem edit)

@@ -94,7 +94,6 @@
      ("l" gemini-companion-list "Overview: what waits" (view)))
     (nil nil
      ("h" gemini-companion-menu nil (global))
-     ("?" gemini-companion-review-menu nil (plain) :first t :header "keys")
      ("?" gemini-companion-overview-menu nil (overview))
      ("g" revert-buffer nil (overview))
      ("q" quit-window nil (overview))

@@ -53,13 +53,10 @@ BELOW is an alist from the title of a group to the one above it in its column."
                         (assoc (cdr (assoc (car group) below)) groups))
                       groups)))
 
-(pcase-dolist (`(,name ,documentation ,contexts ,below . ,description)
+(pcase-dolist (`(,name ,documentation ,contexts ,below)
                '((gemini-companion-menu
                   "Display the commands of gemini-companion in a menu." (global)
                   (("Reviews" . "CLI")))
-                 (gemini-companion-review-menu
-                  "Display the commands for a review in a menu." (review view plain) nil
-                  :description (lambda () (gemini-companion-commands-state 'summary)))
                  (gemini-companion-overview-menu
                   "Display the commands of the overview in a menu." (overview)
                   (("Show" . "Waiting")))))
@@ -71,7 +68,7 @@ BELOW is an alist from the title of a group to the one above it in its column."
              ,documentation
              ;; In a frame of 80 columns and 24 lines, three of 14 lines have room
              ;; beside each other, below two windows.
-             ,@(mapcar (apply-partially #'vconcat description)
+             ,@(mapcar #'vconcat
                        (seq-partition columns 3)))
           t)))
 

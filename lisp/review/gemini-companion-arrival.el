@@ -191,8 +191,7 @@ the user is idle."
   "Return non-nil if the review of EDIT begins by itself.
 That is if the user waits in the terminal of its CLI, or always wants it; or
 has asked for the last review of that CLI, and typed nothing since the answer."
-  (and (eq gemini-companion-review-view 'ediff)
-       (or (eq gemini-companion-review-arrival 'now)
+  (and (or (eq gemini-companion-review-arrival 'now)
            (eq (window-buffer)
                (gemini-companion-session-terminal
                 (gemini-companion-edit-session edit)))
@@ -201,7 +200,29 @@ has asked for the last review of that CLI, and typed nothing since the answer."
               (and requested
                    (gemini-companion-session-same-p
                     (gemini-companion-edit-session edit)
-                    (gemini-companion-edit-session answered))))))))
+                    (gemini-companion-edit-session answered))))))
+       (gemini-companion-arrival--ediff-p edit)))
+
+(defun gemini-companion-arrival--ediff-p (edit)
+  "Return non-nil if the review of EDIT is that of Ediff, and not its row."
+  (and (eq gemini-companion-review-view 'ediff)
+       (not (gemini-companion-arrival-row-reason edit))))
+
+(defun gemini-companion-arrival-row-reason (edit)
+  "Return why Ediff cannot show EDIT on the selected frame, a phrase, or nil.
+Its row in the overview shows it."
+  (cond ((and (< (frame-height) gemini-companion-windows-review-lines)
+              ;; It has one text.
+              (not (gemini-companion-edit-new-p edit)))
+         (format "the frame has less than %d lines"
+                 gemini-companion-windows-review-lines))
+        ((seq-some (lambda (buffer)
+                     (and (buffer-live-p buffer)
+                          (< 4000 (nth 1 (buffer-line-statistics buffer)))))
+                   ;; The original of a large file is read when the review begins.
+                   (list (gemini-companion-edit-original-buffer edit)
+                         (gemini-companion-edit-proposal-buffer edit)))
+         "a line has more than 4,000 bytes")))
 
 (defun gemini-companion-arrival--waiting ()
   "Return the oldest edit that waits to be shown, or nil."
@@ -257,8 +278,7 @@ answer in the overview or in the terminal."
       (when-let* ((shown (gemini-companion-edit-shown)))
         (gemini-companion-proposal-hide shown))
       (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
-      (gemini-companion-proposal-show
-       edit (lambda (edit) (gemini-companion-view-show edit requested)))
+      (gemini-companion-proposal-show edit requested)
       (if (gemini-companion-edit-view edit)
           (gemini-companion-arrival--unannounce)
         (funcall (if requested #'user-error #'message)
@@ -272,7 +292,7 @@ answer in the overview or in the terminal."
 (cl-defmethod gemini-companion-request-show ((edit gemini-companion-edit))
   "Begin or select the review of EDIT, or go to its row, as the user prefers."
   (unless (and (null (gemini-companion-edit-view edit))
-               (not (eq 'ediff gemini-companion-review-view))
+               (not (gemini-companion-arrival--ediff-p edit))
                (gemini-companion-request-show-row edit 'select))
     (gemini-companion-arrival-view edit 'requested)))
 
@@ -310,8 +330,8 @@ proposes no more, or reviews begin only on request, restore the windows."
 
 (defun gemini-companion-arrival--staying ()
   "Return the answered edit whose review stays for the next one, or nil.
-It stays for a few seconds while it is selected, unless the turn has ended, or a
-CLI asks something else."
+It stays for a few seconds while it is selected, unless the turn has ended, a
+CLI asks something else, or the next one is a row."
   (when-let* ((edit (car gemini-companion-arrival--answer))
               (view (gemini-companion-edit-view edit))
               ((eq 'ediff gemini-companion-review-view))
@@ -320,6 +340,8 @@ CLI asks something else."
                    (window-buffer (or (minibuffer-selected-window)
                                       (selected-window)))))
               ((not (gemini-companion-turn-ended (gemini-companion-edit-turn edit))))
+              ((let ((next (gemini-companion-arrival--next edit)))
+                 (or (null next) (gemini-companion-arrival--ediff-p next))))
               ((not (and (eq 'rejected (gemini-companion-edit-decision edit))
                          (gemini-companion-client-drops-edits-p
                           (gemini-companion-edit-client edit)))))

@@ -160,10 +160,13 @@ panel.")
          (ediff-make-buffers-readonly-at-startup nil)
          (ediff-window-setup-function #'ediff-setup-windows-plain)
          (ediff-split-window-function
-          (if (and (eq ediff-split-window-function #'split-window-vertically)
-                   (<= (* 2 gemini-companion-windows-side-columns) (frame-width)))
-              #'split-window-horizontally
-            ediff-split-window-function))
+          (cond
+           ;; The proposal takes the window of the text before, which is empty.
+           ((gemini-companion-edit-new-p (gemini-companion-view-edit view)) #'ignore)
+           ((and (eq ediff-split-window-function #'split-window-vertically)
+                 (<= (* 2 gemini-companion-windows-side-columns) (frame-width)))
+            #'split-window-horizontally)
+           (t ediff-split-window-function)))
          (ediff-coding-system-for-write 'utf-8-emacs-unix)
          (ediff-mode-hook
           ;; Ediff runs it in the new panel, before anything that may fail: a view that

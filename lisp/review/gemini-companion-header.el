@@ -42,7 +42,7 @@ one of the global map.  For CONTEXT, see `gemini-companion-commands'."
         (key (car (cl-find command
                            (if context
                                (gemini-companion-commands-in context)
-                             (gemini-companion-commands-in 'view 'plain 'review))
+                             (gemini-companion-commands-in 'view 'review))
                            :key #'cadr))))
     (if (and key (eq command (key-binding (kbd key))))
         (propertize key 'face 'bold)
@@ -212,7 +212,7 @@ its word, or nil.  Keys that are `:first' there come first."
                  (and (plist-get (nthcdr 4 row) :first) t))
                (if context
                    (gemini-companion-commands-in context)
-                 (gemini-companion-commands-in 'review 'view 'plain)))))
+                 (gemini-companion-commands-in 'review 'view)))))
     (delq nil
           (mapcar
            (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))

@@ -15,7 +15,6 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
-(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
@@ -31,7 +30,6 @@
 (require 'map)
 
 (autoload 'gemini-companion-ediff-make "gemini-companion-ediff")
-(autoload 'gemini-companion-plain-make "gemini-companion-plain")
 
 (declare-function gemini-companion-edit-reject-with-reason "gemini-companion-prompt")
 
@@ -40,8 +38,8 @@
 (defcustom gemini-companion-review-view 'ediff
   "What `gemini-companion-review' shows of a proposed edit.
 `ediff' is an Ediff session, `diff' its row in the overview, with the
-diff.  A new file has only one text, which is displayed alone; so is a
-file with a very long line, or in a frame of less than 20 lines.
+diff.  A file with a very long line always is a row, and so is one that
+is not new in a frame of less than 20 lines.
 
 Nil means no reviews: CLIs ask in their terminals as they do without
 an editor, and still receive the context.  A CLI asks whether there
@@ -215,6 +213,8 @@ In the overview, first go to the review at point, to the line at point."
       (gemini-companion-review-of-buffer)
     (let ((edit (gemini-companion-edit-open-or-error))
           (line (get-text-property (point) 'gemini-companion-line)))
+      (when-let* ((reason (gemini-companion-arrival-row-reason edit)))
+        (user-error "No review by Ediff: %s" reason))
       (gemini-companion-arrival-view edit 'requested)
       (gemini-companion-review--go-to edit line)
       ;; Ediff selects its panel, but leaves the current buffer alone.
@@ -350,8 +350,9 @@ at point is outdated."
 ;;;; Views
 
 (cl-defmethod gemini-companion-view-show ((edit gemini-companion-edit) requested)
-  "Show EDIT by Ediff, or as one text, and select it.
-For REQUESTED, see the generic function."
+  "Show EDIT by Ediff on the selected frame, and select it.
+For REQUESTED, see the generic function.  If that fails, restore the windows,
+and signal the error again."
   (unless gemini-companion-review-view
     (user-error "No review of %s, as `gemini-companion-review-view' is nil"
                 (gemini-companion-edit-name edit)))
@@ -360,53 +361,31 @@ For REQUESTED, see the generic function."
               (gemini-companion-edit-new-p edit))
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-edit-name edit)))
-  (let ((facts (list :edit edit :frame (selected-frame) :requested requested
-                     :layout (gemini-companion-windows-configuration))))
-    (if (gemini-companion-review--one-text-p edit)
-        (gemini-companion-review--open (apply #'gemini-companion-plain-make facts))
-      (condition-case problem
-          (gemini-companion-review--open (apply #'gemini-companion-ediff-make facts))
-        ;; Such as an error in a hook of the user.
-        (error (message "%s; showing the proposal alone" (gemini-companion-text-problem problem))
-               (gemini-companion-review--open
-                (apply #'gemini-companion-plain-make facts)))))))
-
-(defun gemini-companion-review--one-text-p (edit)
-  "Return non-nil if the proposal of EDIT is displayed alone.
-That is a new file, one with a line that is too long for Ediff, or one without
-room for two texts and a panel."
-  (or (gemini-companion-edit-new-p edit)
-      (< (frame-height) gemini-companion-windows-review-lines)
-      (seq-some (lambda (buffer)
-                  (< 4000 (nth 1 (buffer-line-statistics buffer))))
-                (list (gemini-companion-edit-texts-original edit)
-                      (gemini-companion-edit-proposal-buffer edit)))))
-
-(defun gemini-companion-review--open (view)
-  "Display VIEW on the selected frame, and record it.
-If that fails, restore the windows, and signal the error again."
-  (condition-case problem
-      (progn
-        (gemini-companion-windows-clear)
-        (gemini-companion-view-open view)
-        (gemini-companion-review-note-windows view)
-        (dolist (buffer (gemini-companion-view-buffers view))
-          ;; Ediff may have displayed it already.
-          (force-window-update buffer)
-          (with-current-buffer buffer
-            (add-hook 'pre-redisplay-functions
-                      (lambda (_window)
-                        (unless (gemini-companion-view-drawn view)
-                          (setf (gemini-companion-view-drawn view) (float-time))))
-                      nil t))))
-    ((error quit)
-     (gemini-companion-windows-restore (gemini-companion-view-layout view))
-     (gemini-companion-view-close view)
-     (signal (car problem) (cdr problem))))
-  (gemini-companion-windows-forget-screen)
-  (gemini-companion-edit-set-view (gemini-companion-view-edit view) view)
-  ;; Draw its keys: letters answer only if the user has asked for it.
-  (gemini-companion-view-mark view nil))
+  (let ((view (gemini-companion-ediff-make
+               :edit edit :frame (selected-frame) :requested requested
+               :layout (gemini-companion-windows-configuration))))
+    (condition-case problem
+        (progn
+          (gemini-companion-windows-clear)
+          (gemini-companion-view-open view)
+          (gemini-companion-review-note-windows view)
+          (dolist (buffer (gemini-companion-view-buffers view))
+            ;; Ediff may have displayed it already.
+            (force-window-update buffer)
+            (with-current-buffer buffer
+              (add-hook 'pre-redisplay-functions
+                        (lambda (_window)
+                          (unless (gemini-companion-view-drawn view)
+                            (setf (gemini-companion-view-drawn view) (float-time))))
+                        nil t))))
+      ((error quit)
+       (gemini-companion-windows-restore (gemini-companion-view-layout view))
+       (gemini-companion-view-close view)
+       (signal (car problem) (cdr problem))))
+    (gemini-companion-windows-forget-screen)
+    (gemini-companion-edit-set-view edit view)
+    ;; Draw its keys: letters answer only if the user has asked for it.
+    (gemini-companion-view-mark view nil)))
 
 (defun gemini-companion-review-note-windows (view)
   "Record the windows of the selected frame that display VIEW."

@@ -223,7 +223,7 @@ SECTION is the CUSTOM_ID of its heading."
 
 (defun gemini-companion-manual-test-maps ()
   "Return an alist of the sections of the manual about keys, and their keymaps."
-  (let ((review (gemini-companion-manual-test-map 'review 'view 'plain 'panel))
+  (let ((review (gemini-companion-manual-test-map 'review 'view 'panel))
         (overview (gemini-companion-manual-test-local-map
                    'gemini-companion-overview-mode)))
     `(("getting-started" ,review)
@@ -259,10 +259,10 @@ SECTION is the CUSTOM_ID of its heading."
   "Keys of Emacs, of Ediff and of the CLIs in the text of the manual.")
 
 (defconst gemini-companion-manual-test-signs
-  '(("views" "-" "+" "x" "*")
+  '(("views" "-" "+" "x" "*" "?")
     ("next-review" ":")
     ;; Those of Ediff, and an answer to a question.
-    ("review-keys" "|" "v" "j" "k" "R")
+    ("review-keys" "n" "p" "|" "v" "j" "k" "R")
     ("check" "y")
     ("compose" "@" "/")
     ("prompt-characters" "@" "/" "!")
@@ -356,7 +356,7 @@ ID is the CUSTOM_ID of the heading, or without one its title."
   (pcase-dolist (`(,section . ,rows)
                  (list (cons "review-keys"
                              (gemini-companion-manual-test-rows
-                              'review 'view 'plain 'panel))
+                              'review 'view 'panel))
                        (cons "changes"
                              (gemini-companion-manual-test-rows 'change))
                        (cons "overview-keys"
@@ -371,7 +371,7 @@ ID is the CUSTOM_ID of the heading, or without one its title."
         (should-not (seq-difference rows described))))))
 
 (ert-deftest gemini-companion-readme-has-keys-of-the-table-of-commands ()
-  (let ((table (gemini-companion-manual-test-rows 'review 'view 'plain 'panel))
+  (let ((table (gemini-companion-manual-test-rows 'review 'view 'panel))
         (count 0))
     (gemini-companion-manual-test-in "README.org"
       (re-search-forward "^\\* Keys in a review")

@@ -14,8 +14,6 @@
 (ert-deftest gemini-companion-menu-has-every-command-in-each-form ()
   (pcase-dolist (`(,place ,map ,menu)
                  `((global ,gemini-companion-command-map gemini-companion-menu)
-                   (view ,(gemini-companion-review-bind (make-sparse-keymap) 'view)
-                         gemini-companion-review-menu)
                    (overview ,gemini-companion-overview-mode-map
                              gemini-companion-overview-menu)))
     (pcase-dolist (`(,key ,command ,label . ,_)
@@ -38,7 +36,7 @@
     (cl-letf (((symbol-function 'transient-define-prefix)
                (cons 'macro (lambda (name &rest _) (ignore (push name made))))))
       (load "gemini-companion-menu" nil t))
-    (should (= 3 (length made)))))
+    (should (= 2 (length made)))))
 
 ;; Below two windows of the least height.
 (ert-deftest gemini-companion-menu-fits-into-a-small-frame ()
@@ -48,8 +46,7 @@
                 '(require 'gemini-companion)
                 '(require 'gemini-companion-overview)
                 '(require 'gemini-companion-menu)
-                '(dolist (menu '(gemini-companion-menu gemini-companion-review-menu
-                                                       gemini-companion-overview-menu))
+                '(dolist (menu '(gemini-companion-menu gemini-companion-overview-menu))
                    (transient-setup menu)
                    (with-current-buffer " *transient*"
                      (princ (buffer-string)))
@@ -57,7 +54,7 @@
     (with-temp-buffer
       (apply #'call-process program nil '(t nil) nil arguments)
       (let ((menus (split-string (buffer-string) "\f" t)))
-        (should (equal 3 (length (delete-dups menus))))
+        (should (equal 2 (length (delete-dups menus))))
         (dolist (menu menus)
           (let ((lines (split-string menu "\n")))
             ;; The text ends in a newline, and 13 lines have room.

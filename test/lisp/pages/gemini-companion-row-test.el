@@ -43,6 +43,33 @@
           (delete-process process)
           (kill-buffer "cli"))))))
 
+;; Also if it is to begin by itself, or follows an answer.
+(ert-deftest gemini-companion-row-is-displayed-of-what-ediff-cannot-show ()
+  (let ((long (make-string 5000 ?x)))
+    (pcase-dolist (`(,rows ,old ,new) `((19 "old\n" "new\n") (45 "old\n" ,long)
+                                        (45 ,long "new\n")))
+      (gemini-companion-test-with-reviews `(("a" ,old) ("b" "old\n"))
+        (unwind-protect
+            (let ((first (gemini-companion-test-show "b" "new\n"))
+                  (edit (gemini-companion-test-open "a" new 2)))
+              (set-frame-size nil 160 rows)
+              (gemini-companion-test-accept-inside first)
+              (gemini-companion-test-eventually
+                (gemini-companion-edit-appeared edit))
+              (should-not (gemini-companion-edit-view edit))
+              (should-not (gemini-companion-edits-ending))
+              (gemini-companion-request-show edit)
+              (should (equal "*gemini*" (buffer-name (window-buffer))))
+              (with-current-buffer (window-buffer)
+                (should (eq edit (gemini-companion-edit-current)))
+                (should (string-prefix-p "No review by Ediff: "
+                                         (gemini-companion-test-refusal
+                                           (gemini-companion-review-edit)))))
+              (gemini-companion-edit-accept edit)
+              (should (equal (list 2 'accepted new) (car outcomes))))
+          (gemini-companion-part-stop 'overview)
+          (set-frame-size nil 160 45))))))
+
 ;; The option was set while the CLI was connected.
 (ert-deftest gemini-companion-row-is-none-without-reviews ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))

@@ -219,15 +219,15 @@ user is idle, but an edit appears by itself only in a terminal of its CLI."
   (dolist (gemini-companion-review-view '(ediff))
     (pcase-dolist
         (`(,shown . ,hooks)
-         '((t after-change-major-mode-hook change-major-mode-after-body-hook
-              prog-mode-hook emacs-lisp-mode-hook special-mode-hook
+         '((t prog-mode-hook emacs-lisp-mode-hook special-mode-hook
               font-lock-mode-hook window-configuration-change-hook
               kill-buffer-query-functions
               gemini-companion-review-mode-hook gemini-companion-request-functions
               gemini-companion-edit-opened-functions
               gemini-companion-edit-closed-functions)
            ;; With these there may be no view.
-           (nil first-change-hook before-change-functions
+           (nil after-change-major-mode-hook change-major-mode-after-body-hook
+                first-change-hook before-change-functions
                 after-change-functions kill-buffer-hook
                 change-major-mode-hook)))
       (dolist (hook hooks)

@@ -73,25 +73,46 @@
         (should (equal windows (gemini-companion-test-window-names)))))))
 
 (ert-deftest gemini-companion-ediff-shows-short-lines-whatever-diff-says ()
-  (let ((long (make-string 5000 ?x))
-        (warning "#!/bin/sh\necho Warnung >&2; diff \"$@\" | sed s/No/Kein/"))
-    (pcase-dolist (`(,old ,new ,buffer) `(("old" "new" "*Ediff Control Panel*")
-                                          ("old" ,long "*gemini proposal: a*")
-                                          (,long "new" "*gemini proposal: a*")))
-      (gemini-companion-test-with-reviews `(("a" ,old) ("diff" ,warning))
-        (set-file-modes "diff" #o700)
-        (let ((diff-command (expand-file-name "diff")))
-          (gemini-companion-test-show "a" new))
-        (should (equal buffer (buffer-name (window-buffer))))))))
+  (let ((warning "#!/bin/sh\necho Warnung >&2; diff \"$@\" | sed s/No/Kein/"))
+    (gemini-companion-test-with-reviews `(("a" "old") ("diff" ,warning))
+      (set-file-modes "diff" #o700)
+      (let ((diff-command (expand-file-name "diff")))
+        (gemini-companion-test-show "a" "new"))
+      (should (equal "*Ediff Control Panel*" (buffer-name (window-buffer)))))))
+
+(ert-deftest gemini-companion-ediff-shows-a-new-file-alone ()
+  (pcase-dolist (`(,text ,rows) '(("new\n" 45) ("new\n" 12) ("" 45)))
+    (gemini-companion-test-with-reviews nil
+      (unwind-protect
+          (let ((layout (progn (set-frame-size nil 160 rows)
+                               (gemini-companion-test-layout)))
+                (windows '("*gemini proposal: __init__.py*" "*Ediff Control Panel*"))
+                (edit (gemini-companion-test-show "__init__.py" text)))
+            (setf (gemini-companion-view-drawn (gemini-companion-edit-view edit)) 0)
+            (should (equal windows (gemini-companion-test-window-names)))
+            (gemini-companion-test-call #'gemini-companion-ediff-compare-again)
+            (should (equal windows (gemini-companion-test-window-names)))
+            (unless (equal "" text)
+              (should (string-search "C-c C-k rejects it"
+                                     (gemini-companion-test-refusal
+                                       (gemini-companion-test-call
+                                        #'gemini-companion-review-toggle-hunk)))))
+            (gemini-companion-test-call #'gemini-companion-review-edit)
+            (with-current-buffer (window-buffer)
+              (should (eq #'self-insert-command (key-binding "a")))
+              (insert "mine\n"))
+            (gemini-companion-test-call #'gemini-companion-edit-accept)
+            (should (equal (list (list 1 'accepted (concat "mine\n" text))) outcomes))
+            (gemini-companion-test-eventually (not (gemini-companion-edits-ending)))
+            (should (equal layout (gemini-companion-test-layout))))
+        (set-frame-size nil 160 45)))))
 
 (ert-deftest gemini-companion-ediff-is-side-by-side-where-there-is-room ()
   (pcase-dolist (`(,columns ,rows . ,buffers)
                  '((160 45 "*gemini original: a*" "*gemini proposal: a*"
                         "*Ediff Control Panel*")
                    (100 30 "*gemini original: a*" "*gemini proposal: a*"
-                        "*Ediff Control Panel*")
-                   ;; One text.
-                   (160 19 "*gemini proposal: a*")))
+                        "*Ediff Control Panel*")))
     (gemini-companion-test-with-reviews '(("a" "old\n"))
       (unwind-protect
           (progn

@@ -149,9 +149,7 @@ Return nil after RET."
                    ("a" "proposal" 2 2 "one\n2\n3\nfour\n" "C-x u restores them")
                    ("a" "original" 4 1 "one\ntwo\n3\n4\n"
                     "C-c C-e and then C-x u restores them")
-                   ;; It is displayed alone, and read-only.
-                   ("new" "proposal" 1 2 "3\nfour\n"
-                    "C-c C-e and then C-x u restores them")))
+                   ("new" "proposal" 1 2 "3\nfour\n" "C-x u restores them")))
     (ert-info ((format "%s of %s, line %d" name file line))
       (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
         (let ((edit (gemini-companion-test-show file "one\ntwo\n3\nfour\n"))
@@ -233,7 +231,7 @@ Return nil after RET."
                            ("e i x C-c C-c" . accepted) ("e v l C-c C-k" . rejected)
                            ("e : q RET r" . rejected) ("e Z Q r" . rejected)))
             (ert-info (keys)
-              ;; The other one is a new file, displayed alone.
+              ;; The other one is a new file.
               (dolist (file (list (expand-file-name "a" directory)
                                   (expand-file-name "new" directory)))
                 (let ((diff (gemini-companion-review-test-drawn
@@ -427,8 +425,7 @@ q asks again")
                        (* "-" (+ alnum)) eos)
                    (symbol-name command))
                   (not (string-search "-test-" (symbol-name command)))
-                  (not (memq command '( gemini-companion-review-mode
-                                        gemini-companion-review-menu))))
+                  (not (eq command 'gemini-companion-review-mode)))
          (ert-info ((symbol-name command))
            (with-temp-buffer
              (should-error (command-execute command) :type 'user-error)))))))

@@ -92,8 +92,6 @@
           (diff (gemini-companion-test-open "a" "2\n")))
       (cl-letf ((debug-on-error nil) ; as ERT of Emacs 28 binds it
                 ((symbol-function 'ediff-unselect-and-select-difference)
-                 (lambda (&rest _) (error "Boom")))
-                ((symbol-function 'gemini-companion-plain-make)
                  (lambda (&rest _) (error "Boom"))))
         (should-error (gemini-companion-arrival-view diff 'requested)
                       :type 'user-error))
