@@ -59,8 +59,9 @@ FILE is an absolute name.  For which rule decides, see the commentary."
 
 (defun gemini-companion-ignore--path-ignored-p (path rules)
   "Return non-nil if RULES ignore PATH, a list of names, or a directory above it."
-  (cl-loop for depth from 1 to (length path)
-           thereis (gemini-companion-ignore--ignored-at-p path depth rules)))
+  (and rules
+       (cl-loop for depth from 1 to (length path)
+                thereis (gemini-companion-ignore--ignored-at-p path depth rules))))
 
 (defun gemini-companion-ignore--ignored-at-p (path depth rules)
   "Return non-nil if RULES ignore the first DEPTH names of PATH.

@@ -28,6 +28,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-cache)
 (require 'gemini-companion-ignore)
 (require 'gemini-companion-log)
@@ -147,19 +148,20 @@ another program writes such a file."
 (defun gemini-companion-privacy--excluded-p (names buffer)
   "Return non-nil if a file with NAMES, visited by BUFFER, is excluded.
 BUFFER is nil for a directory."
+  ;; Without functions, which would be garbage for each file.
   (let ((case-fold-search t))
-    (seq-some
-     (lambda (element)
-       (cond ((stringp element)
-              (seq-some (lambda (name) (string-match-p element name)) names))
-             ((and (symbolp element)
-                   (string-suffix-p "-mode" (symbol-name element)))
-              (and buffer
-                   (provided-mode-derived-p
-                    (buffer-local-value 'major-mode buffer) element)))
-             (t (seq-some (lambda (name) (funcall element name buffer))
-                          names))))
-     gemini-companion-excluded)))
+    (cl-loop for element in gemini-companion-excluded
+             thereis
+             (cond ((stringp element)
+                    (cl-loop for name in names
+                             thereis (string-match-p element name)))
+                   ((and (symbolp element)
+                         (string-suffix-p "-mode" (symbol-name element)))
+                    (and buffer
+                         (provided-mode-derived-p
+                          (buffer-local-value 'major-mode buffer) element)))
+                   (t (cl-loop for name in names
+                               thereis (funcall element name buffer)))))))
 
 (defun gemini-companion-privacy--linked (name)
   "Return a list of the absolute NAME and the names to which its links lead.
