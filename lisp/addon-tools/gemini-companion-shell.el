@@ -53,9 +53,6 @@
 (defconst gemini-companion-shell-most-texts 20
   "Maximum number of files of which the server sends the contents.")
 
-(defconst gemini-companion-shell--limit 1
-  "Seconds after which Emacs has answered about as many files as it could.")
-
 (defconst gemini-companion-shell--most-bytes 1000000
   "Size of the changed text of a file above which its changes are not marked.")
 
@@ -92,11 +89,11 @@ sessions to whose commands that has happened.")
 
 ;;;; Shared files
 
-(defun gemini-companion-shell-shared (files answer)
+(defun gemini-companion-shell-shared (files seconds answer)
   "Call ANSWER with which of FILES, a vector of absolute names, are shared.
 The value is a plist of `:shared' and `:hidden', lists of indices in FILES.  The
-files are checked in slices; those for which there was no time are in neither
-list."
+files are checked in slices; those for which there was no time in SECONDS are in
+neither list."
   (let ((index 0)
         (shared nil)
         (hidden nil))
@@ -109,7 +106,7 @@ list."
          (push index shared))
        (setq index (1+ index)))
      (lambda () (funcall answer (list :shared shared :hidden hidden)))
-     (+ (float-time) gemini-companion-shell--limit))))
+     (+ (float-time) seconds))))
 
 (defun gemini-companion-shell--in-trash-p (file)
   "Return non-nil if FILE is in the directory for files that Emacs has deleted."

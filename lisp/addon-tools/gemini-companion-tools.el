@@ -717,7 +717,8 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
        (funcall answer
                 (list :number (gemini-companion-shell-saved (plist-get facts :since)))))
       ('shared
-       (gemini-companion-shell-shared (json-parse-string (car texts)) answer))
+       (gemini-companion-shell-shared (json-parse-string (car texts))
+                                      (plist-get facts :seconds) answer))
       ('committed
        (gemini-companion-tools--committed facts)
        (funcall answer nil))

@@ -69,6 +69,9 @@ _MOST_LATE = 2
 _MOST_BEGUN = 1_000
 MOST_NESTED = 8
 """Maximum number of repositories inside a work tree that are trees of their own."""
+# Seconds in which Emacs says which files are shared, as a call begins, and otherwise.
+_SECONDS_AT_BEGIN = 1
+_SECONDS = 3
 # How often a turn that has ended is looked at, each time after twice as long.
 _MOST_LOOKS = 6
 
@@ -678,7 +681,7 @@ class Timeline:
             await self._renew(tree)
             before = None
         since = tree.since
-        taken = await self._taken(tree, tree.store, tree.goes_on(step))
+        taken = await self._taken(tree, tree.store, step)
         if taken is None:
             tree.lose(_SILENT)
             return Difference()
@@ -691,17 +694,15 @@ class Timeline:
             tree.meanwhile = [name for name, stamp in stamps if 0 < since < stamp.time]
         return Difference()
 
-    async def _taken(self, tree: _Tree, store: Store, goes_on: bool) -> _Taken | None:
-        """Take a snapshot by ``store``, or return None if Emacs does not answer.
-
-        A call ``goes_on`` after it, or none does.
-        """
+    async def _taken(self, tree: _Tree, store: Store, step: _Step) -> _Taken | None:
+        """Take a snapshot by ``store``, or return None if Emacs does not answer."""
         began = await self._saved()
         if began is None:
             return None
         head = await _in_thread(store.head)
-        listing = await _in_thread(store.listing, goes_on)
-        shared, hidden = await self._answered(tree, listing.names)
+        listing = await _in_thread(store.listing, tree.goes_on(step))
+        seconds = _SECONDS_AT_BEGIN if step.begins else _SECONDS
+        shared, hidden = await self._answered(tree, listing.names, seconds)
         unanswered = set(listing.names).difference(shared, hidden)
         tree.stored.update(shared)
         snapshot = await _in_thread(store.take, listing, shared, hidden, unanswered)
@@ -758,18 +759,18 @@ class Timeline:
         return bool((await self._answered(tree, sorted(tree.stored)))[1])
 
     async def _answered(
-        self, tree: _Tree, names: Sequence[str]
+        self, tree: _Tree, names: Sequence[str], seconds: int = _SECONDS
     ) -> tuple[list[str], list[str]]:
         """Return those of ``names`` that Emacs shares, and those that it hides.
 
-        Emacs leaves out those for which it has had no time.
+        Emacs leaves out those for which it has had no time in ``seconds``.
         """
         outside = [name for name in names if not self._is_below_roots(tree, name)]
         asked = [name for name in names if name not in set(outside)]
         if not asked:
             return [], outside
         paths = [os.path.join(tree.root, name) for name in asked]
-        answer = await self._ask("shared", {}, json.dumps(paths))
+        answer = await self._ask("shared", {"seconds": seconds}, json.dumps(paths))
         shared, hidden = (
             [asked[index] for index in answer.get(kind) or []]
             for kind in ("shared", "hidden")

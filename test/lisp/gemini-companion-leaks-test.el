@@ -123,7 +123,7 @@ NAME is a symbol without the prefix of the package, or of Emacs."
                 (gemini-companion-shell-shared
                  (vconcat (mapcar (lambda (name) (expand-file-name name directory))
                                   names))
-                 (lambda (answer) (setq shared (plist-get answer :shared))))
+                 60 (lambda (answer) (setq shared (plist-get answer :shared))))
                 (gemini-companion-test-wait (lambda () shared))
                 ;; What is outside of the roots, the server knows.
                 (add 'store (mapcar (lambda (index)

@@ -52,6 +52,7 @@ class Emacs(StubEmacs):
         self.number = 0
         self.is_silent = False
         self.since: list[int] = []
+        self.seconds: list[int] = []
         self.committed: list[tuple[str, str]] = []
         self.has_committed = asyncio.Event()
 
@@ -64,6 +65,7 @@ class Emacs(StubEmacs):
             return {} if self.is_silent else {"number": self.number}
         given = json.loads(parts[0] or "null")
         if kind == "shared":
+            self.seconds.append(facts["seconds"])
             names = [os.path.basename(path) for path in given]
             seen = [i for i, name in enumerate(names) if name not in self.unseen]
             return {
@@ -565,6 +567,17 @@ async def test_cli_does_not_wait_for_a_slow_snapshot(
     await scene.idle()
     # The first snapshot was late, so nobody knows what was there before.
     assert scene.emacs.wrote[-1]["problem"] == "the snapshot took too long"
+
+
+async def test_emacs_has_more_time_for_files_once_a_call_has_ended(
+    scene: Scene,
+) -> None:
+    scene.write(a="2")
+    await scene.begin("make")
+    scene.write(b="2")
+    await scene.end("make")
+    # The CLI waits at most for 1.5 seconds, then for 4.
+    assert scene.emacs.seconds[-2:] == [1, 3]
 
 
 async def test_files_that_a_busy_emacs_has_not_checked_are_counted(

@@ -147,9 +147,24 @@ write was made while a snapshot was taken."
     (let ((answer nil))
       (gemini-companion-shell-shared
        (vector (expand-file-name "a.txt") (expand-file-name ".env"))
-       (lambda (value) (setq answer value)))
+       60 (lambda (value) (setq answer value)))
       (gemini-companion-test-wait (lambda () answer))
       (should (equal '(:shared (0) :hidden (1)) answer)))))
+
+(ert-deftest gemini-companion-shell-files-without-time-are-neither-shared-nor-hidden ()
+  (gemini-companion-test-with-directory '(("a.txt" ""))
+    (let ((answer nil)
+          (files (make-vector 1000 (expand-file-name "a.txt")))
+          (gemini-companion-excluded
+           (list (lambda (_file _buffer) (ignore (sleep-for 0.01))))))
+      (pcase-dolist (`(,seconds ,all) '((60 t) (0 nil)))
+        (setq answer nil)
+        (gemini-companion-privacy-refresh)
+        (gemini-companion-shell-shared
+         files seconds (lambda (value) (setq answer value)))
+        (gemini-companion-test-wait (lambda () answer))
+        (should (eq all (length= (plist-get answer :shared) (length files))))
+        (should-not (plist-get answer :hidden))))))
 
 (defun gemini-companion-shell-test-blob (content)
   "Return the name of CONTENT, a string of bytes or nil, in git."
