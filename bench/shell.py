@@ -9,7 +9,8 @@ starts of an empty hook.  Then the memory of the server is compared with that af
 calls that each change a file of 20 kB.
 
 Then a command changes 20 files of 16 kB, half of which are visited; the longest time
-for which Emacs runs no timer is the figure, without garbage collection.
+for which Emacs runs no timer is the figure, without garbage collection.  Another one
+changes 300 files, which an undo gives their texts again, or 30.
 
 At last 80,000 files are ignored: as one directory, or in directories that also have
 files of the repository, so that each one is listed before a command.
@@ -52,6 +53,18 @@ BLOCKED = """
  (cancel-function-timers #'bench-tick) (bench-tick) t)
 """
 LAST = "(gemini-companion-edit-file (car (last (gemini-companion-edits))))"
+UNDONE = 300
+# How many files of the last command are not undone, nil unless they are one row.
+LEFT = """
+(let ((edit (car (last (gemini-companion-edits)))))
+ (and (gemini-companion-unmarked-p edit)
+      (length (gemini-companion-undo-several-left edit))))
+"""
+UNDO = """
+(cl-letf (((symbol-function 'gemini-companion-choice-key) (lambda (&rest _) ?y)))
+ (gemini-companion-undo-edits (last (gemini-companion-edits)))
+ t)
+"""
 
 
 def measure(directory: Path) -> Iterator[Row]:
@@ -66,6 +79,7 @@ def measure(directory: Path) -> Iterator[Row]:
             if number == FILES[0]:
                 yield from _memory(hooks)
                 yield _block(hooks)
+                yield _undo(hooks)
     for name in "node_modules", "*.o":
         root = directory / name
         repository(root, IGNORED // 100, 1)
@@ -232,3 +246,34 @@ def _longest(hooks: Hooks, directory: Path) -> float:
     if not longest:
         raise Broken("the timer of Emacs did not run")
     return 1000 * longest
+
+
+def _undo(hooks: Hooks) -> Row:
+    samples = alternate(
+        ROUNDS // 3,
+        ours=lambda: _undone(hooks, UNDONE),
+        comparator=lambda: _undone(hooks, UNDONE // 10),
+    )
+    what = f"{UNDONE} files of a command undone (comparator: {UNDONE // 10}), p25, ms"
+    return row(what, samples, Goal(times=12), part=0.25)
+
+
+def _undone(hooks: Hooks, number: int) -> float:
+    """Return the ms in which ``number`` files of a command are undone."""
+    files = sorted(hooks.root.glob("d*/*.txt"))[-number:]
+    texts = [file.read_text() for file in files]
+    hooks.run("BeforeTool", "--call")
+    # Two commands that write the same are one.
+    new = f"{time.monotonic_ns()}\n"
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text + new)
+    hooks.run("AfterTool", "--hook")
+    left = " ".join(LEFT.split())
+    until(lambda: hooks.emacs.ask(left) == number, "the files are recorded")
+    began = time.monotonic()
+    hooks.emacs.ask(" ".join(UNDO.split()))
+    until(lambda: hooks.emacs.ask(left) == 0, "the files are undone")
+    took = time.monotonic() - began
+    if [file.read_text() for file in files] != texts:
+        raise Broken("files have another text after the undo")
+    return 1000 * took
