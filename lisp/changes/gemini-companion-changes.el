@@ -402,22 +402,26 @@ they are of the last writes, whose texts the undo of Emacs may bring back."
 So are edits of which nothing else is recorded."
   (let* ((named (gemini-companion-changes--hunks-to-remember record))
          (old-p (lambda (edit) (not (gemini-companion-edit-listed-p edit))))
-         (writes (seq-remove
-                  (lambda (write)
-                    (and (funcall old-p (gemini-companion-changes--write-edit write))
-                         (seq-every-p
-                          (lambda (hunk)
-                            (and (gemini-companion-record-hunk-reviewed hunk)
-                                 (not (gemini-companion-record-hunk-undone hunk))
-                                 (not (memq hunk named))))
-                          (gemini-companion-changes--write-hunks write))))
-                  (gemini-companion-changes-file-writes record))))
-    (cl-callf gemini-companion-record-forget (gemini-companion-changes-file-lines record)
-      named old-p)
-    (setf (gemini-companion-changes-file-writes record) writes
+         (lines (gemini-companion-record-forget
+                 (gemini-companion-changes-file-lines record) named old-p))
+         (needed (make-hash-table :test 'eq)))
+    ;; A mark stays if an older mark of the line stays.
+    (dolist (hunk (append named (gemini-companion-record-hunks lines)))
+      (puthash hunk t needed))
+    (cl-callf2 seq-remove
+        (lambda (write)
+          (and (funcall old-p (gemini-companion-changes--write-edit write))
+               (seq-every-p (lambda (hunk)
+                              (and (gemini-companion-record-hunk-reviewed hunk)
+                                   (not (gemini-companion-record-hunk-undone hunk))
+                                   (not (gethash hunk needed))))
+                            (gemini-companion-changes--write-hunks write))))
+        (gemini-companion-changes-file-writes record))
+    (setf (gemini-companion-changes-file-lines record) lines
           (gemini-companion-changes-file-edits record)
           (seq-intersection (gemini-companion-changes-file-edits record)
-                            (mapcar #'gemini-companion-changes--write-edit writes)
+                            (mapcar #'gemini-companion-changes--write-edit
+                                    (gemini-companion-changes-file-writes record))
                             #'eq))))
 
 (defun gemini-companion-changes--make-room (record)

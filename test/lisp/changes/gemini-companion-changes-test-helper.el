@@ -38,6 +38,13 @@ and return the edit."
     (gemini-companion-reported-write session (expand-file-name file) nil text)
     edit))
 
+(defun gemini-companion-test-accepts (file text session)
+  "Write TEXT to FILE, which the user of SESSION accepts, and forget the outcome.
+Return the edit."
+  (let ((edit (gemini-companion-test-writes file text session 'reviewed)))
+    (gemini-companion-server-receive 'outcome-written (gemini-companion-edit-id edit))
+    edit))
+
 (defun gemini-companion-test-forget-edits ()
   "Forget all edits and kill their buffers, as if Emacs began."
   (dolist (edit gemini-companion-edit--all)

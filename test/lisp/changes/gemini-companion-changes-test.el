@@ -797,13 +797,6 @@ Return the number of changes that are left."
       (gemini-companion-test-undo-edit edit)
       (should (eq 'automatic (gemini-companion-changes-status none))))))
 
-(defun gemini-companion-changes-test-accepted (file text session)
-  "Write TEXT to FILE, which the user of SESSION accepts, and forget the outcome."
-  (gemini-companion-server-receive
-   'outcome-written
-   (gemini-companion-edit-id
-    (gemini-companion-test-writes file text session 'reviewed))))
-
 (defmacro gemini-companion-changes-test-with-few-edits (files &rest body)
   "Evaluate BODY with FILES and marks, and with ten edits in the list of edits."
   (declare (indent 1) (debug t))
@@ -814,8 +807,8 @@ Return the number of changes that are left."
   :tags '(pure)
   (gemini-companion-changes-test-with-few-edits nil
     (gemini-companion-test-writes "left" "1\n" session)
-    (gemini-companion-changes-test-accepted "a" "1\n" session)
-    (gemini-companion-changes-test-accepted "b" "1\n" session)
+    (gemini-companion-test-accepts "a" "1\n" session)
+    (gemini-companion-test-accepts "b" "1\n" session)
     (dotimes (i 9)
       (gemini-companion-test-writes "c" (format "%d\n" i) session))
     (should (equal '("left" "b" "c")
@@ -832,15 +825,32 @@ Return the number of changes that are left."
            (record (gemini-companion-changes-of-file (file-truename "a"))))
       (dotimes (i 25)
         (setq text (format "%s%d\n" text i))
-        (gemini-companion-changes-test-accepted "a" text session))
+        (gemini-companion-test-accepts "a" text session))
       (should (= 11 (length (gemini-companion-changes-file-writes record))))
       (should (= 11 (length (gemini-companion-changes-file-edits record))))
-      (should (= 11 (seq-count #'consp (gemini-companion-changes-file-lines record))))
+      (should (= 11 (length (gemini-companion-record-hunks
+                             (gemini-companion-changes-file-lines record)))))
       ;; What is left can be undone.
       (should (eql 1 (gemini-companion-test-left)))
       (gemini-companion-test-undo-edit left)
       (should (equal (string-remove-prefix "left\n" text)
                      (gemini-companion-text-bytes "a"))))))
+
+(ert-deftest gemini-companion-changes-of-a-forgotten-edit-over-an-undone-one-are-recorded ()
+  :tags '(pure)
+  (gemini-companion-changes-test-with-few-edits `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-undo-edit
+     (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n" session))
+    (let ((text "1\nTWO\n3\n4\n5\n6\n7\n8\n9\n")
+          (record (gemini-companion-changes-of-file (file-truename "a"))))
+      (dotimes (i 12)
+        (gemini-companion-test-accepts "a" text session)
+        (setq text (format "%s%d\n" text i)))
+      (should-not (seq-difference
+                   (gemini-companion-record-hunks
+                    (gemini-companion-changes-file-lines record))
+                   (gemini-companion-changes-hunks record)
+                   #'eq)))))
 
 ;;;; Saving before and after, wherever the command is given
 
