@@ -51,6 +51,7 @@
      ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
       :enable changes-here))
     ("Changes in files" "M"
+     ("w" gemini-companion-why "Why this line is there" (global change))
      ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
     ("Connection" "i"
@@ -74,9 +75,9 @@
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-changes)))
   "Return the files of the add-on."
-  '(addon-changes record changes reported step decide decision undo trash git slices
-                  comment comment-opening marks walk unified-draw patch commit history
-                  saved))
+  '(addon-changes record origin changes reported step decide decision undo trash git
+                  slices comment comment-opening marks walk why unified-draw patch commit
+                  history saved))
 
 (provide 'gemini-companion-addon-changes)
 ;;; gemini-companion-addon-changes.el ends here

@@ -21,7 +21,7 @@
 ;; A record forgets what reviewed hunks have added and removed.  What is reviewed of an
 ;; edit that the list of edits has dropped is forgotten with the edit; so is a record
 ;; without changes left, once all of its edits are dropped.  Changes left are never
-;; forgotten.
+;; forgotten.  Of what is forgotten, the origins of lines stay.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.
@@ -39,6 +39,7 @@
 (require 'gemini-companion-lines)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
+(require 'gemini-companion-origin)
 (require 'gemini-companion-part)
 (require 'gemini-companion-record)
 (require 'gemini-companion-revert)
@@ -108,6 +109,13 @@ that no CLI has written, without those that the file had before the first edit."
 
 (defvar gemini-companion-changes--files nil
   "The records of files, in the order in which CLIs first wrote the files.")
+
+(defvar gemini-companion-changes--past nil
+  "Alist from true names of files to records of which only origins are left.
+The last one is first, see `gemini-companion-record-past'.")
+
+(defconst gemini-companion-changes--most-past 200000
+  "Maximum number of lines of `gemini-companion-changes--past'.")
 
 (defvar gemini-companion-changes-history-function #'ignore
   "Function that returns the hunks of a record that the decisions name.
@@ -276,8 +284,7 @@ The user has accepted it, in Emacs or in the terminal, or wants no marks."
   "Record what EDIT has written, unless that is recorded already.
 A CLI may report a write that Emacs has already found in the file."
   (let* ((record (or (gemini-companion-changes--find edit)
-                     (gemini-companion-changes--make
-                      (gemini-companion-edit-true-name edit) edit)))
+                     (gemini-companion-changes--begin edit)))
          (text-before (gemini-companion-changes--before edit))
          (earlier (gemini-companion-changes--write-of record edit)))
     (unless (or (null text-before)
@@ -297,12 +304,23 @@ A CLI may report a write that Emacs has already found in the file."
            record edit (gemini-companion-lines-split text-before)))
         (gemini-companion-changes--forget record)
         (unless (memq record gemini-companion-changes--files)
+          (setf (alist-get (gemini-companion-changes-file-name record)
+                           gemini-companion-changes--past nil t #'equal)
+                nil)
           (setq gemini-companion-changes--files
                 (append gemini-companion-changes--files (list record))))
         (gemini-companion-changes--decided record)
         (setf (gemini-companion-changes-file-previous record)
               (cons (gemini-companion-changes-file-version record) previous))
         (gemini-companion-changes--make-room record)))))
+
+(defun gemini-companion-changes--begin (edit)
+  "Return a new record of the file of EDIT, with the origins that are remembered."
+  (let* ((name (gemini-companion-edit-true-name edit))
+         (record (gemini-companion-changes--make name edit)))
+    (setf (gemini-companion-changes-file-lines record)
+          (cdr (assoc name gemini-companion-changes--past)))
+    record))
 
 (defun gemini-companion-changes--add-write (record edit before &optional earlier)
   "Add a write of EDIT, whose file had the lines BEFORE, to RECORD.
@@ -403,7 +421,8 @@ So are edits of which nothing else is recorded."
   (let* ((named (gemini-companion-changes--hunks-to-remember record))
          (old-p (lambda (edit) (not (gemini-companion-edit-listed-p edit))))
          (lines (gemini-companion-record-forget
-                 (gemini-companion-changes-file-lines record) named old-p))
+                 (gemini-companion-changes-file-lines record) named old-p
+                 (gemini-companion-origin-function)))
          (needed (make-hash-table :test 'eq)))
     ;; A mark stays if an older mark of the line stays.
     (dolist (hunk (append named (gemini-companion-record-hunks lines)))
@@ -431,7 +450,20 @@ So are edits of which nothing else is recorded."
                 (seq-some #'gemini-companion-edit-listed-p
                           (gemini-companion-changes-file-edits other))
                 (funcall gemini-companion-changes-history-function other))
+      (gemini-companion-changes--remember other)
       (gemini-companion-changes--drop other))))
+
+(defun gemini-companion-changes--remember (record)
+  "Remember the origins of the lines of RECORD, which is forgotten."
+  (when-let* ((past (gemini-companion-record-past
+                     (gemini-companion-changes-file-lines record)
+                     (gemini-companion-origin-function))))
+    (let ((room gemini-companion-changes--most-past))
+      (setq gemini-companion-changes--past
+            (seq-take-while
+             (pcase-lambda (`(,_ . ,lines)) (<= 0 (cl-decf room (length lines))))
+             (cons (cons (gemini-companion-changes-file-name record) past)
+                   gemini-companion-changes--past))))))
 
 (defun gemini-companion-changes--before (edit)
   "Return the text that the file of EDIT had, or nil if it was not recorded."
@@ -870,6 +902,39 @@ list of new changes, which have the hunks of these edits."
           (gemini-companion-changes--sort-edits record part))
         parts))))
 
+;;;; Whose a line is
+
+(defun gemini-companion-changes-whose (line)
+  "Return whose the line with the index LINE of this buffer is, (ORIGIN . HOW).
+For HOW, see `gemini-companion-record-whose'; ORIGIN is nil if HOW is `others'
+or `base', or else a `gemini-companion-origin'.  Return nil without such a line,
+or if nothing is recorded of the file."
+  (let* ((record (cl-find-if #'gemini-companion-names-visited-here-p
+                             gemini-companion-changes--files
+                             :key #'gemini-companion-changes-file-name))
+         (look (if record
+                   (progn
+                     (gemini-companion-changes-update record)
+                     (gemini-companion-changes-seen-look
+                      (gemini-companion-changes-seen record (current-buffer))))
+                 (gemini-companion-changes--past-here)))
+         (formatted (and record (gemini-companion-changes-file-formatted record))))
+    (pcase (and look (gemini-companion-record-whose look line))
+      (`(,who ,text . ,how)
+       (when (and formatted (eq how 'others) (gethash text formatted))
+         (setq how 'formatted))
+       (cons (if (gemini-companion-record-hunk-p who)
+                 (funcall (gemini-companion-origin-function) who how text)
+               who)
+             how)))))
+
+(defun gemini-companion-changes--past-here ()
+  "Return the record of this buffer's text of which only origins are left, or nil."
+  (when-let* ((past (cl-find-if #'gemini-companion-names-visited-here-p
+                                gemini-companion-changes--past :key #'car)))
+    (gemini-companion-record-look
+     (cdr past) (gemini-companion-lines-split (gemini-companion-text-of-buffer)))))
+
 ;;;; Selected lines of changes
 
 (defun gemini-companion-changes-selection (record change new-p old-p)
@@ -1299,7 +1364,8 @@ programs that it has run may have written other files."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Forget all changes."
-  (setq gemini-companion-changes--unrecorded nil)
+  (setq gemini-companion-changes--unrecorded nil
+        gemini-companion-changes--past nil)
   (mapc #'gemini-companion-changes--drop gemini-companion-changes--files))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))

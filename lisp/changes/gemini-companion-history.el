@@ -88,6 +88,7 @@ For PREVIOUS, see `gemini-companion-history--texts'."
           :modes (gemini-companion-edit-deleted-modes edit)
           :missing (gemini-companion-edit-missing-directories edit)
           :prompt (and turn (gemini-companion-turn-prompt turn))
+          :told (and turn (gemini-companion-turn-reported turn))
           :began (and turn (gemini-companion-turn-began turn))
           :ended (and turn (gemini-companion-turn-ended turn)))))
 
@@ -223,12 +224,12 @@ BEFORE are the bytes, or a symbol, and AFTER is a text."
 
 (defun gemini-companion-history--turn (facts)
   "Return the turn of the edit with FACTS, the same for all edits of a turn."
-  (pcase-let* (((map :session :since :prompt :began :ended) facts)
+  (pcase-let* (((map :session :since :prompt :told :began :ended) facts)
                (key (list (plist-get session :id) (or began since))))
     (or (alist-get key gemini-companion-history--turns nil nil #'equal)
         (setf (alist-get key gemini-companion-history--turns nil nil #'equal)
               (gemini-companion-turn-make
-               :prompt prompt :began (or began since) :ended (or ended since))))))
+               :prompt prompt :reported told :began (or began since) :ended (or ended since))))))
 
 (provide 'gemini-companion-history)
 ;;; gemini-companion-history.el ends here

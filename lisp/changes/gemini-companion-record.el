@@ -38,6 +38,10 @@
 ;; - A newline that an edit has added to the last line is of others once they have written
 ;;   lines behind it, which need it.
 ;;
+;; Lines of hunks that are forgotten count as lines from before the first edit.  What is
+;; remembered of such a line is its origin, which is in place of t in its first mark.
+;; While nobody touches the line, it is a cons (TEXT . ORIGIN).
+;;
 ;; The last newline is a part of the last line.  Line ends, byte order mark and coding
 ;; system are no part of the record.
 ;;
@@ -116,15 +120,37 @@ Removing that from a line of 480 kB takes half a second.")
   "Return the text of LINE."
   (if (stringp line) line (car line)))
 
+(defsubst gemini-companion-record--touched-p (line)
+  "Return nil if LINE was there before the first edit, and always since."
+  (consp (cdr-safe line)))
+
+(defsubst gemini-companion-record--of-base-p (mark)
+  "Return non-nil if MARK says that a line was there before the first edit."
+  (eq (caar gemini-companion-record--base) (car mark)))
+
+(defun gemini-companion-record--base-of (origin)
+  "Return the marks of a line from before the first edit with ORIGIN, or nil."
+  (if origin
+      (list (cons (caar gemini-companion-record--base) origin))
+    gemini-companion-record--base))
+
 (defsubst gemini-companion-record--marks (line)
   "Return the marks of LINE, conses (HUNK . HOW), the last one first.
 HOW is t if HUNK has added the line, `others' if others have written what
-replaced a line of HUNK, and nil if HUNK has removed the line."
-  (if (stringp line) gemini-companion-record--base (cdr line)))
+replaced a line of HUNK, and nil if HUNK has removed the line.  Of a line from
+before the first edit, it may be an origin: see
+`gemini-companion-record-forget'."
+  (if (gemini-companion-record--touched-p line)
+      (cdr line)
+    (gemini-companion-record--base-of (cdr-safe line))))
 
 (defun gemini-companion-record--line (text marks)
   "Return a line with TEXT and MARKS."
-  (if (eq marks gemini-companion-record--base) text (cons text marks)))
+  (pcase marks
+    ((pred (eq gemini-companion-record--base)) text)
+    (`((,(pred (eq (caar gemini-companion-record--base))) . ,origin))
+     (if (eq origin t) text (cons text origin)))
+    (_ (cons text marks))))
 
 ;;;; Marks
 
@@ -142,6 +168,11 @@ COUNTS is a predicate on hunks, by default that the hunk is not undone."
   "Return non-nil if the text has a line with MARKS.
 For COUNTS, see `gemini-companion-record--last'."
   (cdr (gemini-companion-record--last marks counts)))
+
+(defsubst gemini-companion-record--present-p (line)
+  "Return non-nil if the text of a record with LINE has that line."
+  (or (not (gemini-companion-record--touched-p line))
+      (gemini-companion-record--there-p (cdr line))))
 
 (defun gemini-companion-record--settled-hunk-p (hunk)
   "Return non-nil if HUNK is reviewed, and not undone."
@@ -188,7 +219,7 @@ For COUNTS, see `gemini-companion-record--last'."
          (n 0))
     (dotimes (i count)
       (let ((line (aref lines i)))
-        (when (or (stringp line) (gemini-companion-record--there-p (cdr line)))
+        (when (gemini-companion-record--present-p line)
           (aset texts n (gemini-companion-record--line-text line))
           (aset indices n i)
           (setq n (1+ n)))))
@@ -237,10 +268,7 @@ after OLD."
          (place (gemini-companion-record--place
                  old (gemini-companion-record--back-lines was (length old)) edges))
          (next (gemini-companion-record--next-known was (length old)))
-         (last (cl-position-if (lambda (line)
-                                 (gemini-companion-record--there-p
-                                  (gemini-companion-record--marks line)))
-                               old :from-end t))
+         (last (cl-position-if #'gemini-companion-record--present-p old :from-end t))
          (at 0)
          (result nil))
     (cl-flet ((leave-out-until (end)
@@ -341,7 +369,7 @@ which only white space differs, or what matches the regexp WITHOUT."
       (puthash text t texts))
     (dotimes (k (length old))
       (let ((line (aref old k)))
-        (and (consp line)
+        (and (gemini-companion-record--touched-p line)
              (gethash (car line) texts)
              (not (gemini-companion-record--there-p (cdr line)))
              (push k missing))))
@@ -479,7 +507,7 @@ REMOVED is non-nil if HUNK has left out lines that were present."
      (there
       ;; Lines that others have added and removed are forgotten.
       (when (or (seq-some #'gemini-companion-record--of-edit-p marks)
-                (eq (car (last marks)) (car gemini-companion-record--base)))
+                (gemini-companion-record--of-base-p (car (last marks))))
         (let ((turned (gemini-companion-record--turned marks hunk)))
           (cons (gemini-companion-record--line-text line)
                 (if (and (gemini-companion-record--removed-by-edit-p turned)
@@ -613,7 +641,7 @@ An edit has added it, which is unreviewed, and others have written lines behind
 that line, which need it: undoing it would change nothing."
   (let* ((i (seq-position look nil
                           (lambda (line _)
-                            (and (consp line)
+                            (and (gemini-companion-record--touched-p line)
                                  (not (string-suffix-p "\n" (car line)))
                                  (not (gemini-companion-record--there-p (cdr line)))))))
          (marks (and i (cdr (aref look i))))
@@ -627,7 +655,7 @@ that line, which need it: undoing it would change nothing."
          (j (and removed
                  (seq-position look nil
                                (lambda (line _)
-                                 (and (consp line)
+                                 (and (gemini-companion-record--touched-p line)
                                       (string= text (car line))
                                       (cdr (assq (car removed) (cdr line)))
                                       (gemini-companion-record--there-p (cdr line))))))))
@@ -644,11 +672,13 @@ that line, which need it: undoing it would change nothing."
 (defun gemini-companion-record--old-text-p (look)
   "Return non-nil if LOOK has the lines that were there before the first edit.
 For a new file, return nil."
-  (let ((base (car gemini-companion-record--base))
-        (found nil))
+  (let ((found nil))
     (and (cl-loop for line across look
-                  for of-base = (or (stringp line) (eq base (car (last line))))
-                  always (or (stringp line)
+                  for touched = (gemini-companion-record--touched-p line)
+                  for of-base = (or (not touched)
+                                    (gemini-companion-record--of-base-p
+                                     (car (last line))))
+                  always (or (not touched)
                              (eq of-base
                                  (and (gemini-companion-record--there-p (cdr line)) t)))
                   do (setq found (or found of-base)))
@@ -657,15 +687,14 @@ For a new file, return nil."
 (defun gemini-companion-record--of-old-text (look others)
   "Return LOOK with a mark of OTHERS on lines that are newer than its old text.
 Without it, such lines that an edit has removed would be missing there."
-  (let ((base (car gemini-companion-record--base)))
-    (vconcat
-     (mapcar (lambda (line)
-               (if (and (consp line)
-                        (not (eq base (car (last line))))
-                        (gemini-companion-record--removed-by-edit-p (cdr line)))
-                   (cons (car line) (cons (cons others nil) (cdr line)))
-                 line))
-             look))))
+  (vconcat
+   (mapcar (lambda (line)
+             (if (and (gemini-companion-record--touched-p line)
+                      (not (gemini-companion-record--of-base-p (car (last line))))
+                      (gemini-companion-record--removed-by-edit-p (cdr line)))
+                 (cons (car line) (cons (cons others nil) (cdr line)))
+               line))
+           look)))
 
 (cl-defun gemini-companion-record-write (lines edit before after &key accepted)
   "Return LINES after EDIT has made AFTER of BEFORE, and its hunks, a cons.
@@ -698,14 +727,17 @@ what a formatter has changed since, is unreviewed."
       (write after))
     (cons look hunks)))
 
-(defun gemini-companion-record-forget (lines named &optional old-p)
+(defun gemini-companion-record-forget (lines named &optional old-p origin)
   "Return LINES without those that reviewed hunks of edits have added and removed.
 If they are many, also omit those that unreviewed hunks have added and removed.
 Hunks whose lines are forgotten are marked as `forgotten', or as `superseded'.
 
 OLD-P is a predicate on edits: lines that a reviewed hunk of such an edit has
 added become lines from before the first edit, and those that it has removed are
-forgotten.  NAMED are hunks that an undo history names: their lines stay."
+forgotten.  NAMED are hunks that an undo history names: their lines stay.
+
+ORIGIN is called with the hunk, the HOW of its mark and the text of each such
+line, and returns the origin of the line, an object that is no list, or nil."
   (let* ((named (gemini-companion-record--set named))
          (lines (if old-p
                     (gemini-companion-record--without-old
@@ -713,17 +745,15 @@ forgotten.  NAMED are hunks that an undo history names: their lines stay."
                      (lambda (hunk)
                        (and (gemini-companion-record--settled-hunk-p hunk)
                             (not (gethash hunk named))
-                            (funcall old-p (gemini-companion-record-hunk-edit hunk)))))
+                            (funcall old-p (gemini-companion-record-hunk-edit hunk))))
+                     (or origin #'ignore))
                   lines))
-         (present (cl-count-if (lambda (line)
-                                 (gemini-companion-record--there-p
-                                  (gemini-companion-record--marks line)))
-                               lines))
+         (present (cl-count-if #'gemini-companion-record--present-p lines))
          (many (< (max 1000 (* gemini-companion-record--most-versions present))
                   (- (length lines) present)))
          (forget-p
           (lambda (line)
-            (and (consp line)
+            (and (gemini-companion-record--touched-p line)
                  (gemini-companion-record--removed-by-edit-p (cdr line))
                  (gemini-companion-record--of-edit-p (car (last line)))
                  (cl-loop for (hunk) in (cdr line)
@@ -738,12 +768,13 @@ forgotten.  NAMED are hunks that an undo history names: their lines stay."
                         do (gemini-companion-record--forget-line line)
                         else collect line)))))
 
-(defun gemini-companion-record--without-old (lines old-p)
+(defun gemini-companion-record--without-old (lines old-p origin)
   "Return LINES without the marks of hunks that satisfy OLD-P.
-A mark stays if an older one of the line stays, but for those of others."
+A mark stays if an older one of the line stays, but for those of others.  For
+ORIGIN, see `gemini-companion-record-forget'."
   (vconcat
    (cl-loop for line across lines
-            for old = (and (consp line)
+            for old = (and (gemini-companion-record--touched-p line)
                            (gemini-companion-record--last-old (cdr line) old-p))
             for newer = (and old
                              (seq-take-while (lambda (mark) (not (eq mark old)))
@@ -752,7 +783,10 @@ A mark stays if an older one of the line stays, but for those of others."
             else if (or (cdr old) (seq-some #'cdr newer))
             collect (gemini-companion-record--line
                      (car line)
-                     (append newer (and (cdr old) gemini-companion-record--base))))))
+                     (append newer
+                             (and (cdr old)
+                                  (gemini-companion-record--base-of
+                                   (funcall origin (car old) (cdr old) (car line)))))))))
 
 (defun gemini-companion-record--last-old (marks old-p)
   "Return the last one of MARKS, of a hunk that satisfies OLD-P, or nil.
@@ -807,16 +841,17 @@ So it stays if a CLI writes in its lines again."
   "Return the hunks of edits that the marks of the record LINES name, each once."
   (let ((set (make-hash-table :test 'eq)))
     (seq-doseq (line lines)
-      (pcase-dolist (`(,hunk . ,_) (gemini-companion-record--marks line))
-        (when (gemini-companion-record-hunk-edit hunk)
-          (puthash hunk t set))))
+      (when (gemini-companion-record--touched-p line)
+        (pcase-dolist (`(,hunk . ,_) (cdr line))
+          (when (gemini-companion-record-hunk-edit hunk)
+            (puthash hunk t set)))))
     (hash-table-keys set)))
 
 (defun gemini-companion-record-text (lines &optional reviewed)
   "Return the text of the record LINES, a vector of lines.
 If REVIEWED is non-nil, return the text without unreviewed changes."
   (vconcat (cl-loop for line across lines
-                    when (or (stringp line)
+                    when (or (not (gemini-companion-record--touched-p line))
                              (if reviewed
                                  (gemini-companion-record--reviewed-p (cdr line))
                                (gemini-companion-record--there-p (cdr line))))
@@ -872,11 +907,9 @@ change are those that satisfy OWN-P.  Missing lines do not separate changes."
                         new nil
                         hunks nil))))
       (seq-doseq (line look)
-        (let* ((marks (gemini-companion-record--marks line))
-               (now (gemini-companion-record--there-p marks))
-               (then (if (stringp line)
-                         t
-                       (gemini-companion-record--there-p marks counts))))
+        (let* ((marks (and (gemini-companion-record--touched-p line) (cdr line)))
+               (now (or (null marks) (gemini-companion-record--there-p marks)))
+               (then (or (null marks) (gemini-companion-record--there-p marks counts))))
           (if (eq (null now) (null then))
               (when now
                 (end-change))
@@ -923,7 +956,7 @@ Lines between two lines of a hunk belong to the hunk."
             (last nil)
             (hunks nil))
         (while (and (< p count)
-                    (consp (aref lines p))
+                    (gemini-companion-record--touched-p (aref lines p))
                     (not (gemini-companion-record--settled-p (cdr (aref lines p)))))
           (unless (eq last (cdr (aref lines p)))
             (setq last (cdr (aref lines p)))
@@ -958,8 +991,7 @@ of the text without unreviewed changes."
         (changes nil))
     (pcase-dolist (`(,from ,to . ,hunks) (gemini-companion-record--spans look))
       (cl-loop for k from end below from
-               when (gemini-companion-record--there-p
-                     (gemini-companion-record--marks (aref look k)))
+               when (gemini-companion-record--present-p (aref look k))
                do (setq n (1+ n)))
       (let* ((span (substring look from to))
              (now (gemini-companion-record-text span))
@@ -1000,7 +1032,7 @@ only those that belong to HUNKS, as they replaced lines of them."
         (indices nil)
         (n 0))
     (seq-doseq (line look)
-      (if (stringp line)
+      (if (not (gemini-companion-record--touched-p line))
           (setq n (1+ n))
         (let ((last (gemini-companion-record--last (cdr line))))
           (when (cdr last)
@@ -1017,7 +1049,8 @@ only those that belong to HUNKS, as they replaced lines of them."
   "Return the lines of others in the text of LOOK that belong to hunks, a list.
 They have replaced lines of these hunks."
   (cl-loop for line across look
-           for last = (and (consp line) (gemini-companion-record--last (cdr line)))
+           for last = (and (gemini-companion-record--touched-p line)
+                           (gemini-companion-record--last (cdr line)))
            when (eq 'others (cdr last))
            collect (car line)))
 
@@ -1028,7 +1061,7 @@ KNOWN are strings.  Return nil if no other line belongs to a hunk."
     (let ((others (gemini-companion-record--hunk nil 0 t)))
       (vconcat
        (mapcar (lambda (line)
-                 (if (and (consp line)
+                 (if (and (gemini-companion-record--touched-p line)
                           (eq 'others (cdr (gemini-companion-record--last (cdr line))))
                           (not (member (car line) known)))
                      (list (car line) (cons others t))
@@ -1095,7 +1128,7 @@ lines that others have changed."
     ;; How many more lines than in BEFORE each hunk has last added or removed.
     (cl-loop for (look . sign) in (list (cons before -1) (cons after 1))
              do (seq-doseq (line look)
-                  (when (consp line)
+                  (when (gemini-companion-record--touched-p line)
                     (let ((last (gemini-companion-record--last (cdr line))))
                       (when (gemini-companion-record--of-edit-p last)
                         (cl-incf (gethash (car last) (if (cdr last) added removed) 0)
@@ -1109,6 +1142,93 @@ lines that others have changed."
                                      (not (gethash hunk adding))))
                        collect (gemini-companion-record-hunk-edit hunk))
               #'eq)))
+
+;;;; Whose a line is
+
+(defun gemini-companion-record-whose (look n)
+  "Return whose the line N of the text of LOOK is, (WHO TEXT . HOW).
+TEXT is that of the line.  WHO is a hunk of an edit, or an origin, see
+`gemini-companion-record-forget'.  Then HOW is t; `others' if others have
+written the line in place of one of WHO; or `formatted' if they have changed
+punctuation in a line of WHO.  Otherwise WHO is nil, and HOW is `others', or
+`base' if the line was there before the first edit.  Return nil if there is no
+such line."
+  (when-let* ((k (cl-loop with left = (1+ n)
+                          for line across look
+                          for k from 0
+                          when (gemini-companion-record--present-p line)
+                          do (setq left (1- left))
+                          when (= 0 left) return k))
+              (mark (gemini-companion-record--last
+                     (gemini-companion-record--marks (aref look k)))))
+    (pcase-let ((`(,who . ,how)
+                 (or (gemini-companion-record--who mark)
+                     (if (gemini-companion-record--of-base-p mark)
+                         '(nil . base)
+                       (or (gemini-companion-record--formatted-of look k)
+                           '(nil . others))))))
+      `(,who ,(gemini-companion-record--line-text (aref look k)) . ,how))))
+
+(defun gemini-companion-record--who (mark)
+  "Return (WHO . HOW) if MARK, the last one of a line, says so, or nil.
+See `gemini-companion-record-whose'."
+  (cond ((null (cdr mark)) nil)
+        ((gemini-companion-record--of-edit-p mark) mark)
+        ((not (memq (cdr mark) '(t others))) (cons (cdr mark) t))))
+
+(defun gemini-companion-record--formatted-of (look k)
+  "Return whose the line was that others have made the line K of LOOK of, or nil.
+The value is a cons (WHO . formatted).  It is a missing line between the same
+present lines, with the same letters and digits.  If there are several, they
+must be of the same."
+  (cl-flet ((words (line)
+              (let ((text (gemini-companion-record--line-text line)))
+                (if (< gemini-companion-record--longest-similar (length text))
+                    text
+                  (replace-regexp-in-string gemini-companion-record--no-words ""
+                                            text))))
+            (others-p (line)
+              (when-let* ((last (and (gemini-companion-record--touched-p line)
+                                     (gemini-companion-record--last (cdr line)))))
+                (not (or (gemini-companion-record--of-base-p last)
+                         (gemini-companion-record--of-edit-p last))))))
+    (let ((text (words (aref look k)))
+          (from k)
+          (to k)
+          (owners nil))
+      (while (and (< 0 from) (others-p (aref look (1- from))))
+        (setq from (1- from)))
+      (while (and (< (1+ to) (length look)) (others-p (aref look (1+ to))))
+        (setq to (1+ to)))
+      (unless (string-empty-p text)
+        (cl-loop for i from from to to
+                 for marks = (cdr (aref look i))
+                 for last = (gemini-companion-record--last marks)
+                 when (and (null (cdr last)) (string= text (words (aref look i))))
+                 do (cl-pushnew (car (gemini-companion-record--who
+                                      (gemini-companion-record--last
+                                       (cdr (memq last marks)))))
+                                owners)))
+      (pcase owners
+        (`(,(and who (guard who))) (cons who 'formatted))))))
+
+(defun gemini-companion-record-past (lines origin)
+  "Return the text of LINES as a record of which only origins are left.
+Return nil if there is none.  ORIGIN is as of `gemini-companion-record-forget',
+but called for all lines of edits."
+  (let ((past (cl-loop
+               for line across lines
+               for mark = (gemini-companion-record--last
+                           (gemini-companion-record--marks line))
+               when (cdr mark)
+               collect (gemini-companion-record--line
+                        (gemini-companion-record--line-text line)
+                        (if (gemini-companion-record--of-edit-p mark)
+                            (gemini-companion-record--base-of
+                             (funcall origin (car mark) (cdr mark) (car line)))
+                          (list mark))))))
+    (and (seq-some #'consp past)
+         (vconcat past))))
 
 ;;;; Parts of a change
 
@@ -1148,8 +1268,7 @@ all of them."
         (from 0)
         (to (length look)))
     (dotimes (k (length look))
-      (when (gemini-companion-record--there-p
-             (gemini-companion-record--marks (aref look k)))
+      (when (gemini-companion-record--present-p (aref look k))
         (setq n (1+ n))
         (when (= n (gemini-companion-hunk-new change))
           (setq from (1+ k)))
@@ -1186,7 +1305,7 @@ of lines after lines of the part: no hunk is on two sides of the part."
                   ((eq stretch 'part) (setq done (1+ done)
                                             stretch done))))
           (let ((line (aref look k)))
-            (push (if (stringp line)
+            (push (if (not (gemini-companion-record--touched-p line))
                       line
                     (cons (car line)
                           (mapcar (pcase-lambda (`(,hunk . ,how)) (cons (own hunk) how))
@@ -1233,7 +1352,8 @@ still left, or kept."
                                (t 'left))
                     table)))
       (seq-doseq (line look)
-        (unless (or (stringp line) (eq before (cdr line)))
+        (unless (or (not (gemini-companion-record--touched-p line))
+                    (eq before (cdr line)))
           (setq before (cdr line))
           (pcase-dolist (`(,hunk) before)
             (unless (or (of-others-p hunk) (gethash hunk table))
@@ -1271,7 +1391,7 @@ and no edit may have written one.  If it is `removed', it suffices that others
 have removed a line that HUNK had removed."
   (let ((occurs nil))
     (and (cl-loop for line across look
-                  always (or (stringp line)
+                  always (or (not (gemini-companion-record--touched-p line))
                              (cl-loop
                               with last = (gemini-companion-record--last (cdr line))
                               for (other . adds) in (cdr line)
@@ -1297,7 +1417,7 @@ none of them has it."
                  (lambda (look)
                    (let ((table (make-hash-table :test 'eq)))
                      (seq-doseq (line look)
-                       (when (consp line)
+                       (when (gemini-companion-record--touched-p line)
                          (let ((there (and (gemini-companion-record--there-p (cdr line))
                                            t)))
                            (pcase-dolist (`(,hunk) (cdr line))
@@ -1385,7 +1505,7 @@ HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
       (seq-doseq (line lines)
         (let* ((key (and (consp line)
                          (mapcar (pcase-lambda (`(,hunk . ,how)) (cons (number hunk) how))
-                                 (cdr line))))
+                                 (gemini-companion-record--marks line))))
                (index (and key
                            (or (gethash key seen)
                                (prog1 (puthash key (hash-table-count seen) seen)
@@ -1425,9 +1545,10 @@ damaged."
                (marks (vconcat
                        (mapcar (lambda (marks)
                                  (mapcar (pcase-lambda (`(,number . ,how))
-                                           (if (eql 0 number)
-                                               (car gemini-companion-record--base)
-                                             (cons (aref hunks number) how)))
+                                           (cons (if (eql 0 number)
+                                                     (caar gemini-companion-record--base)
+                                                   (aref hunks number))
+                                                 how))
                                          marks))
                                marks))))
     (seq-do-indexed
@@ -1444,7 +1565,9 @@ damaged."
                     for of-run = (and index (aref marks index))
                     append (mapcar (lambda (text)
                                      (cl-check-type text string)
-                                     (if index (cons text of-run) text))
+                                     (if index
+                                         (gemini-companion-record--line text of-run)
+                                       text))
                                    texts)))
           hunks)))
 

@@ -120,6 +120,36 @@ def test_edit_of_a_file_that_an_unlinked_cli_removed_leaves_its_text_to_the_buff
     reviews.emacs.becomes('(with-current-buffer "a.txt" (buffer-string))', OLD)
 
 
+def test_a_line_says_which_prompt_and_which_command_wrote_it(world: World) -> None:
+    emacs, _, cli = linked(world, "yolo", "")
+    file = world.file("b.txt", OLD)
+    emacs.eval(f"(progn (find-file {lisp(file)}) nil)")
+    cli.is_free(read_file(file), replace(file, "two", "zwei"))
+    emacs.becomes("(gemini-companion-changes-left)", 1)
+    sed = f"sed -i s/eight/acht/ {file.name}"
+    cli.is_free(call("run_shell_command", command=sed, description="Do it"))
+    emacs.becomes("(gemini-companion-changes-left)", 2)
+    emacs.command("gemini-companion-next-change")
+    emacs.says("Change 1 of 2, b.txt")
+    emacs.keys("w")
+    emacs.says("not reviewed, prompt: prompt 1 please")
+    # The walk goes on.
+    goes(emacs, "n", "Change 2 of 2, b.txt", 8)
+    emacs.keys("w")
+    emacs.says(f"by `{sed}', not reviewed, prompt: prompt 2 please")
+    goes(emacs, "k", "Change 1 of 1, b.txt", 2)
+    emacs.keys("M->", "Up", "Up")
+    emacs.command("gemini-companion-why")
+    emacs.says(f"by `{sed}', kept, prompt: prompt 2 please")
+    emacs.keys("Down")
+    emacs.command("gemini-companion-why")
+    emacs.says("Unknown: this line is older than the first recorded edit")
+    emacs.keys("C-a", "m", "C-j")
+    emacs.keys("Up")
+    emacs.command("gemini-companion-why")
+    emacs.says("Written by you or another program")
+
+
 def test_bytes_that_a_linked_cli_could_not_read_are_not_guessed(world: World) -> None:
     latin = "grün\ntwo\n".encode("latin-1")
     file = world.file("latin.txt", latin)

@@ -160,6 +160,9 @@ def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
     reviews.accept()
     cli.wait_for("first done")
     is_written(emacs, file, "\ufeffmine\r\ntwo\r\n")
+    emacs.eval('(progn (switch-to-buffer "b.txt") (goto-char (point-min)) nil)')
+    emacs.command("gemini-companion-why")
+    emacs.says(", accepted, with words of yours, ")
 
     world.row = "Copilot CLI: accept without a hunk"
     cli.is_free()
