@@ -143,6 +143,11 @@ awaits an answer, it is a request: what follows it then is on
 `gemini-companion-request-functions'.  The functions must be fast.  An error in
 a function is only reported.")
 
+(defvar gemini-companion-edit-also-function #'ignore
+  "Function that returns what other CLIs have done to the file of an edit.
+It is called with an open edit, each time that its header line or its row is
+drawn, and returns a phrase or nil.")
+
 (defvar gemini-companion-edit-adopt-hook nil
   "Hook run in each new buffer of a review, by `gemini-companion-edit-adopt'.")
 

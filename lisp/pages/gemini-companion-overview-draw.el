@@ -306,6 +306,7 @@ Return nil if that is unknown before the line is drawn."
           (gemini-companion-edit-problem edit)
           (gemini-companion-edit-review-reason edit)
           (gemini-companion-edit-rule edit)
+          (funcall gemini-companion-edit-also-function edit)
           (gemini-companion-session-name session)
           (gemini-companion-session-connected-p session))))
 

@@ -131,6 +131,8 @@ The reason why it was not auto-accepted is one of them."
              "file changed since the proposal")
            (when (gemini-companion-attribution-follows-p edit)
              "another edit of this file is not written yet")
+           (when (gemini-companion-edit-open-p edit)
+             (funcall gemini-companion-edit-also-function edit))
            (gemini-companion-header--of-coding edit)
            (when (and edited (gemini-companion-client-discards-edits-p client))
              "answer here: accepting in the terminal discards your edits")
