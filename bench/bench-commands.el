@@ -20,6 +20,7 @@
 (require 'gemini-companion-shell)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
+(require 'memory-report)
 (require 'seq)
 (require 'term)
 
@@ -164,18 +165,49 @@ runs once after a look at a large file."
   "Return the seconds that Emacs was on a processor."
   (float-time (get-internal-run-time)))
 
+(defun bench-commands--texts (writes count step)
+  "Return a text of COUNT lines and those after WRITES of one of STEP lines."
+  (let ((text (vconcat (mapcar (apply-partially #'format "line %d\n")
+                               (number-sequence 1 count)))))
+    (cl-loop repeat (1+ writes)
+             for n from 0
+             collect text
+             do (setq text (copy-sequence text))
+             do (cl-loop for k from (% n step) below count by step
+                         do (aset text k (format "%d of %d\n" k n))))))
+
+(defun bench-commands-origins (count origin)
+  "Return what a record of COUNT lines costs: ms of a look, and kB.
+The user has kept five writes of all lines, which are forgotten, with their
+origins if ORIGIN is non-nil."
+  (let* ((texts (bench-commands--texts 5 count 1))
+         (origins (make-hash-table))
+         (origin (and origin
+                      (lambda (hunk &rest _)
+                        (let ((edit (gemini-companion-record-hunk-edit hunk)))
+                          (or (gethash edit origins)
+                              (puthash edit (vector edit) origins))))))
+         (lines (car texts)))
+    (cl-loop for (before after) on texts while after
+             for edit from 1
+             do (let ((made (gemini-companion-record-write lines edit before after)))
+                  (gemini-companion-record-set-kept (cdr made) t)
+                  (setq lines (gemini-companion-record-forget
+                               (car made) nil #'always origin))))
+    (garbage-collect)
+    (let ((gc-cons-threshold most-positive-fixnum)
+          (now (vconcat ["typed\n"] (car (last texts))))
+          (began (bench-commands--cpu)))
+      (dotimes (_ 20)
+        (gemini-companion-record-changes (gemini-companion-record-look lines now)))
+      (list (/ (* 1000 (- (bench-commands--cpu) began)) 20)
+            (/ (memory-report-object-size lines) 1024.0)))))
+
 (defun bench-commands-look-after (writes count step)
   "Return the ms of a processor to look at a file of COUNT lines after WRITES.
 Each write has changed one of STEP lines, and is not reviewed.  The text is the
 one before the last write, with a typed line."
-  (let* ((texts (let ((text (vconcat (mapcar (apply-partially #'format "line %d\n")
-                                             (number-sequence 1 count)))))
-                  (cl-loop repeat (1+ writes)
-                           for n from 0
-                           collect text
-                           do (setq text (copy-sequence text))
-                           do (cl-loop for k from (% n step) below count by step
-                                       do (aset text k (format "%d of %d\n" k n))))))
+  (let* ((texts (bench-commands--texts writes count step))
          (lines (car texts)))
     (cl-loop for (before after) on texts while after
              for edit from 1
