@@ -189,6 +189,26 @@ def agent_is_recorded(
     eventually(lambda: f"agent.txt: {command}" in edits(emacs), "it is recorded")
 
 
+def are_recorded(
+    world: World,
+    emacs: Emacs,
+    cli: Gemini,
+    name: str,
+    shell: Callable[..., Part],
+    agent: Part,
+) -> None:
+    """Let ``cli``, ``name`` in the rows, run commands in each way that it has."""
+    world.row = f"{name}: waits before a command, reports its failure"
+    runs(world, cli, shell(COMMAND))
+    is_recorded_and_undone(world, emacs)
+    world.row = f"{name}: command in the background"
+    background_is_recorded(world, emacs, cli, shell)
+    world.row = f"{name}: Escape while a command runs"
+    interrupted_is_recorded(world, emacs, cli, shell)
+    world.row = f"{name}: command of a sub-agent"
+    agent_is_recorded(world, emacs, cli, agent, shell)
+
+
 def shell_of_gemini(command: str, is_background: bool = False) -> Part:
     return call(
         "run_shell_command",
@@ -203,16 +223,8 @@ def test_gemini_cli(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
     emacs.eval(f"(progn (find-file {lisp(world.project / 'b.txt')}) nil)")
-    world.row = "Gemini CLI: waits before a command, reports its failure"
-    runs(world, cli, shell_of_gemini(COMMAND))
-    is_recorded_and_undone(world, emacs)
-    world.row = "Gemini CLI: command in the background"
-    background_is_recorded(world, emacs, cli, shell_of_gemini)
-    world.row = "Gemini CLI: Escape while a command runs"
-    interrupted_is_recorded(world, emacs, cli, shell_of_gemini)
-    world.row = "Gemini CLI: command of a sub-agent"
     agent = call("invoke_agent", agent_name="generalist", prompt="Do it")
-    agent_is_recorded(world, emacs, cli, agent, shell_of_gemini)
+    are_recorded(world, emacs, cli, "Gemini CLI", shell_of_gemini, agent)
 
 
 @pytest.mark.contract("Qwen Code: what shell commands write")
@@ -224,14 +236,6 @@ def test_qwen_code(world: World) -> None:
     repository(world)
     cli = world.qwen(tools={"approvalMode": "yolo"})
     stays_connected(emacs, cli)
-    world.row = "Qwen Code: waits before a command, reports its failure"
-    runs(world, cli, shell_of_gemini(COMMAND))
-    is_recorded_and_undone(world, emacs)
-    world.row = "Qwen Code: command in the background"
-    background_is_recorded(world, emacs, cli, shell_of_gemini)
-    world.row = "Qwen Code: Escape while a command runs"
-    interrupted_is_recorded(world, emacs, cli, shell_of_gemini)
-    world.row = "Qwen Code: command of a sub-agent"
     agent = call(
         "agent",
         subagent_type="general-purpose",
@@ -239,7 +243,7 @@ def test_qwen_code(world: World) -> None:
         prompt="Do it",
         run_in_background=False,
     )
-    agent_is_recorded(world, emacs, cli, agent, shell_of_gemini)
+    are_recorded(world, emacs, cli, "Qwen Code", shell_of_gemini, agent)
 
 
 @pytest.mark.contract("Pi: what shell commands write")
@@ -269,14 +273,6 @@ def test_copilot_cli(world: World) -> None:
         mode = "async" if is_background else "sync"
         return call("bash", command=command, description="Do it", mode=mode)
 
-    world.row = "Copilot CLI: waits before a command, reports its failure"
-    runs(world, cli, shell(COMMAND))
-    is_recorded_and_undone(world, emacs)
-    world.row = "Copilot CLI: command in the background"
-    background_is_recorded(world, emacs, cli, shell)
-    world.row = "Copilot CLI: Escape while a command runs"
-    interrupted_is_recorded(world, emacs, cli, shell)
-    world.row = "Copilot CLI: command of a sub-agent"
     agent = call(
         "task",
         agent_type="general-purpose",
@@ -285,7 +281,7 @@ def test_copilot_cli(world: World) -> None:
         prompt="Do it",
         mode="sync",
     )
-    agent_is_recorded(world, emacs, cli, agent, shell)
+    are_recorded(world, emacs, cli, "Copilot CLI", shell, agent)
 
 
 # A server with one tool, which writes a file.
