@@ -30,7 +30,9 @@ The files of changes are below the directory ours."
 (defun gemini-companion-saved-test-stop ()
   "Stop saving, as if Emacs was killed: what is due is written elsewhere."
   (let ((lock (expand-file-name "changes/lock" gemini-companion-install-directory))
-        (gemini-companion-install-directory (expand-file-name "elsewhere/")))
+        ;; The current buffer may have another directory than the test.
+        (gemini-companion-install-directory
+         (expand-file-name "../elsewhere/" gemini-companion-install-directory)))
     (gemini-companion-part-stop 'saved)
     (ignore-error file-missing
       (delete-file lock))))
