@@ -266,7 +266,7 @@ class Head(NamedTuple):
     commit: str = ""
     """The name of the commit, "" if there is none."""
     size: int = -1
-    """The size of the reflog, -1 without one."""
+    """The size of the reflog, 0 before the first commit, -1 without a reflog."""
 
 
 class SnapshotError(GitError):
@@ -1310,6 +1310,9 @@ class Store:
         if size < 0 or size != self._head.size:
             name = "HEAD^{commit}"
             commit = self._ask("rev-parse", "--verify", "--quiet", name)
+            # The first commit begins the reflog.
+            if not commit and size < 0 and os.path.isdir(self._files["objects"]):
+                size = 0
             self._head = Head(commit, size)
         return self._head
 
@@ -1422,16 +1425,16 @@ class Store:
         names = self._user_git(*command, given=_lines(commits)).split(b"\0")
         return set(map(os.fsdecode, names))
 
-    def committed(
-        self, before: tuple[str, int], after: tuple[str, int]
-    ) -> list[tuple[str, str]]:
+    def committed(self, before: Head, after: Head) -> list[tuple[str, str]]:
         """Return the commits before and after those made between two of `head`.
 
-        What git has done besides, such as amend, merge or check out, is left out.
+        Before the first commit of all is the empty tree.  What git has done besides,
+        such as amend, merge or check out, is left out.
         """
         commits: list[tuple[str, str]] = []
-        for line in filter(_commits, self._steps(before[1], after[1])):
+        for line in filter(_commits, self._steps(before.size, after.size)):
             base, commit = line.split(" ", 2)[:2]
+            base = _blob(base) or _object_name("tree", b"", like=base)
             if commits and commits[-1][1] == base:
                 base = commits.pop()[0]
             commits.append((base, commit))
@@ -1470,8 +1473,12 @@ def _private(path: str, flags: int) -> int:
 
 def blob_name(content: bytes, like: str) -> str:
     """Return the name of the blob with ``content``, by the algorithm of ``like``."""
+    return _object_name("blob", content, like)
+
+
+def _object_name(kind: str, content: bytes, like: str) -> str:
     algorithm = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return algorithm(b"blob %d\0%b" % (len(content), content)).hexdigest()
+    return algorithm(b"%b %d\0%b" % (kind.encode(), len(content), content)).hexdigest()
 
 
 def _kept(content: bytes, like: str) -> set[str]:
@@ -1537,7 +1544,7 @@ def _below(root: str, directory: str) -> str:
 
 def _commits(line: str) -> bool:
     """Return whether ``line`` of a reflog says that a commit was made, and no more."""
-    return line.partition("\t")[2].startswith("commit: ")
+    return line.partition("\t")[2].startswith(("commit: ", "commit (initial): "))
 
 
 def _amended(steps: Iterable[str]) -> dict[str, str]:

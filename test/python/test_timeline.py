@@ -101,22 +101,23 @@ class Emacs(StubEmacs):
 class Scene:
     """A repository, and the calls of CLIs in it."""
 
-    def __init__(self, root: Path, **config: Any) -> None:
+    def __init__(self, root: Path, *, commits: bool = True, **config: Any) -> None:
         self.root = root
         root.mkdir()
         self.git("init", "-q")
         self.write(a="1", b="1")
         self.git("add", "-A")
-        self.git("commit", "-qm", "x")
+        if commits:
+            self.git("commit", "-qm", "x")
         self.emacs = Emacs()
         config = {"call_limit": 60, "after_limit": 60, "quiet_time": 0, **config}
         self.config = replace(Config("", 1), **config)
         self.timeline = Timeline(self.config, self.emacs, lambda: [str(root)])
 
-    def git(self, *arguments: str) -> None:
+    def git(self, *arguments: str) -> str:
         identity = "-c", "user.name=a", "-c", "user.email=a@b"
         command = ["git", *identity, "-C", str(self.root), *arguments]
-        subprocess.run(command, check=True, capture_output=True)
+        return subprocess.check_output(command, text=True)
 
     def write(self, **files: str) -> None:
         # At another time than a snapshot.
@@ -694,8 +695,7 @@ def test_events_of_each_cli(
 
 async def test_a_commit_is_reported_if_no_cli_was_in_a_turn(scene: Scene) -> None:
     def head() -> str:
-        command = ["git", "-C", str(scene.root), "rev-parse", "HEAD"]
-        return subprocess.check_output(command, text=True).strip()
+        return scene.git("rev-parse", "HEAD").strip()
 
     def commit(text: str, *options: str) -> tuple[str, str]:
         base = head()
@@ -739,6 +739,20 @@ async def test_a_commit_is_reported_if_no_cli_was_in_a_turn(scene: Scene) -> Non
     between = commit("12")
     await scene.begin("later")
     assert scene.emacs.committed == [(base, last), plain, between]
+
+
+async def test_the_first_commit_of_a_project_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    scene = Scene(tmp_path / "new", commits=False)
+    await scene.prompt()
+    await scene.turn_end()
+    scene.git("commit", "-qm", "first")
+    await scene.prompt()
+    ((base, commit),) = scene.emacs.committed
+    assert scene.git("diff", "--name-only", base, commit).split() == ["a", "b"]
+    scene.timeline.end()
 
 
 async def test_lock_that_stays_in_the_store_is_no_problem(scene: Scene) -> None:
