@@ -13,6 +13,11 @@ from test_tools import link
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
 ASSISTED = "Assisted-by: Gemini CLI "
+QUIET = """(with-current-buffer " *gemini-companion output*"
+             (save-excursion
+               (goto-char (point-max))
+               (search-backward "edited:")
+               (search-forward "nothing is written any more" nil t)))"""
 
 
 def message(project: Path) -> str:
@@ -72,6 +77,8 @@ def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
         f" server-name {lisp(socket.name)}) (server-start) t)"
     )
     editor = f"{world.tools.emacsclient} -s {socket}"
+    # Until then, a hook of the CLI may still commit.
+    emacs.holds(QUIET)
     with subprocess.Popen(
         [*GIT, "commit", "-qa"],
         cwd=project,
@@ -85,3 +92,5 @@ def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
     assert message(project).startswith(
         f"- prompt 2 please\n- prompt 3 please\n\n{ASSISTED}"
     )
+    # The commit is the user's, so it keeps all but what is marked later.
+    emacs.becomes("(gemini-companion-changes-left)", 1)
