@@ -35,7 +35,7 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
-(require 'gemini-companion-windows)
+(require 'gemini-companion-windows-beside)
 (require 'json)
 (require 'map)
 
@@ -93,7 +93,7 @@ that displays it, or nil."
 A buffer is closed once the user has left it.")
 
 (defconst gemini-companion-permission--display-action
-  '((display-buffer-reuse-window gemini-companion-windows-display-instead)
+  '((display-buffer-reuse-window gemini-companion-windows-beside-replace)
     (category . gemini-companion-permission)
     (instead-of . gemini-companion-permission--shown-in)
     (reusable-frames . visible))

@@ -27,7 +27,7 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
-(require 'gemini-companion-windows)
+(require 'gemini-companion-windows-beside)
 
 (declare-function org-show-context "org")
 
@@ -312,7 +312,7 @@ PREFIX and SUFFIX are texts before and after the report."
                        '(display-buffer-same-window
                          (category . gemini-companion-file))
                      '((display-buffer-reuse-window
-                        gemini-companion-windows-display-covering)
+                        gemini-companion-windows-beside-cover)
                        (category . gemini-companion-overview)))))
   (setq gemini-companion-walk--buffer buffer))
 

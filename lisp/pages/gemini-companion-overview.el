@@ -48,7 +48,7 @@
 (require 'gemini-companion-view)
 (require 'gemini-companion-walk)
 (require 'gemini-companion-watch)
-(require 'gemini-companion-windows)
+(require 'gemini-companion-windows-beside)
 (require 'outline)
 (require 'subr-x)
 
@@ -1215,7 +1215,7 @@ Go there, in the window that shows it now, to the line at point."
                            (t "was deleted or renamed"))))
       (user-error "%s %s" (gemini-companion-label-file file) why))
     (let* ((buffer (gemini-companion-revert-visit file))
-           (shown (gemini-companion-windows-show-beside buffer display)))
+           (shown (gemini-companion-windows-beside-show buffer display)))
       (when line
         (with-current-buffer buffer
           (let ((position (gemini-companion-hunk-position (1- line))))
@@ -1389,7 +1389,7 @@ This is a function of `context-menu-functions'."
     (gemini-companion-walk-end)
     (pop-to-buffer (gemini-companion-overview--prepare)
                    '((display-buffer-reuse-window
-                      gemini-companion-windows-display-covering)
+                      gemini-companion-windows-beside-cover)
                      (category . gemini-companion-overview)
                      (window-height . 0.6)))
     (setq gemini-companion-overview--ignores-keys guarded)
@@ -1425,8 +1425,8 @@ REQUEST may be nil."
 If there is no window for it, do nothing."
   (let ((page (gemini-companion-overview--prepare))
         (session (gemini-companion-request-session request)))
-    (with-selected-frame (gemini-companion-windows-frame session)
-      (when-let* ((window (gemini-companion-windows-appear
+    (with-selected-frame (gemini-companion-windows-beside-frame session)
+      (when-let* ((window (gemini-companion-windows-beside-appear
                            page
                            (and (gemini-companion-edit-p request)
                                 (gemini-companion-names-buffer

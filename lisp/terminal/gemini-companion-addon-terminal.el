@@ -32,7 +32,7 @@
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-terminal)))
   "Return the files of the add-on."
   '(addon-terminal client-settings program-status state terminal extension input-file cli resume
-                   location))
+                   location windows-beside))
 
 (provide 'gemini-companion-addon-terminal)
 ;;; gemini-companion-addon-terminal.el ends here

@@ -99,35 +99,6 @@
       (gemini-companion-edit-reject diff)
       (should-not (gemini-companion-test-buffers buffers)))))
 
-(ert-deftest gemini-companion-windows-of-what-appears-are-never-the-selected-one ()
-  (let ((page (get-buffer-create "*page*"))
-        (file (get-buffer-create "*file*"))
-        (appear (lambda (page file)
-                  (let ((selected (selected-window)))
-                    (prog1 (gemini-companion-windows-appear page file)
-                      (should (eq selected (selected-window))))))))
-    (save-window-excursion
-      (delete-other-windows)
-      ;; That of the file comes first, however small another one is.
-      (let* ((other (split-window nil -12))
-             (side (display-buffer-in-side-window
-                    (messages-buffer)
-                    '((side . left)
-                      (window-parameters (no-delete-other-windows . t))))))
-        (set-window-buffer other file)
-        (split-window other nil 'right)
-        (should (eq other (funcall appear page file)))
-        (quit-windows-on page)
-        ;; None but these.
-        (delete-other-windows)
-        (set-window-dedicated-p (split-window) t)
-        (let ((windows (window-list)))
-          (should-not (funcall appear page file))
-          (should (equal windows (window-list)))
-          (should-not (get-buffer-window page)))
-        (delete-window side)))
-    (mapc #'kill-buffer (list page file))))
-
 (defconst gemini-companion-windows-test-layouts
   '(("a" "a")
     ("b" "b")
