@@ -129,7 +129,9 @@
             (3 (ignore-errors (gemini-companion-edit-accept edit)))
             (_ (when-let* ((hunk (car (gemini-companion-edit-hunks edit))))
                  (cl-letf (((symbol-function 'y-or-n-p) #'always))
-                   (gemini-companion-edit-hunks-toggle edit hunk))))))
+                   ;; Of a new file, no hunk can be excluded.
+                   (ignore-error user-error
+                     (gemini-companion-edit-hunks-toggle edit hunk)))))))
         (when (zerop (random 3))
           (goto-char (1+ (random (buffer-size))))
           (ignore-errors (gemini-companion-overview-toggle)))
