@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; What the next Emacs needs of a file: its record as it is, with all marks, and the
+;; What the next Emacs needs of a file: its record as it is, with all acts, and the
 ;; edits that have written it, each with the bytes before it and the text after it.
 ;; These are lists, strings and numbers, which can be printed.
 ;;

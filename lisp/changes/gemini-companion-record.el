@@ -7,16 +7,16 @@
 
 ;; The record of a file that CLIs write is a vector of lines, in order: those that the
 ;; file has, and those that it had.  A line that nobody has touched is a string; others
-;; are conses (TEXT . MARKS).  A mark, with the last one first, says that a hunk has
-;; added the line, or has removed it.  The last mark that counts says whether the line
+;; are conses (TEXT . ACTS).  An act, with the last one first, says that a hunk has
+;; added the line, or has removed it.  The last act that counts says whether the line
 ;; is there:
 ;;
-;;     marks that count                          the text
+;;     acts that count                           the text
 ;;     those of hunks that are not undone        the known text
 ;;     of these, those of reviewed hunks         the text without unreviewed changes
 ;;     of all, those of hunks other than S       the text without the hunks S
 ;;
-;; Only a CLI's write changes the record: a removed line gets the mark (HUNK . nil), a
+;; Only a CLI's write changes the record: a removed line gets the act (HUNK . nil), a
 ;; new one (HUNK . t), and a missing line of the same stretch that is there again also
 ;; gets (HUNK . t).  Keeping, undoing, and taking these back set a flag of hunks,
 ;; `reviewed' or `undone', and nothing else.  Another flag, `postponed', says only that
@@ -25,8 +25,8 @@
 ;; Others, such as the user and git, have a hunk as well, which is always reviewed.  A
 ;; look returns the record as it would be if others had written the current text:
 ;;
-;; - They take back the fewest last marks until a line is there, or is not.  Only if no
-;;   mark that counts is left, the line gets a mark of theirs.
+;; - They take back the fewest last acts until a line is there, or is not.  Only if no
+;;   act that counts is left, the line gets an act of theirs.
 ;; - A line in which only white space differs is the same line.
 ;; - What replaces only unreviewed lines of a CLI belongs to their hunk: a word
 ;;   corrected by the user, or lines that a formatter has joined.  So does a line in which
@@ -39,7 +39,7 @@
 ;;   lines behind it, which need it.
 ;;
 ;; Lines of hunks that are forgotten count as lines from before the first edit.  What is
-;; remembered of such a line is its origin, which is in place of t in its first mark.
+;; remembered of such a line is its origin, which is in place of t in its first act.
 ;; While nobody touches the line, it is a cons (TEXT . ORIGIN).
 ;;
 ;; The last newline is a part of the last line.  Line ends, byte order mark and coding
@@ -100,7 +100,7 @@ NEW-END, a list."
 
 (defconst gemini-companion-record--base
   (list (cons (gemini-companion-record--hunk nil 0 t) t))
-  "The marks of a line that was there before the first edit, and always since.")
+  "The acts of a line that was there before the first edit, and always since.")
 
 (defconst gemini-companion-record--most-versions 10
   "Maximum number of missing lines that a record keeps for each present line.
@@ -124,18 +124,18 @@ Removing that from a line of 480 kB takes half a second.")
   "Return nil if LINE was there before the first edit, and always since."
   (consp (cdr-safe line)))
 
-(defsubst gemini-companion-record--of-base-p (mark)
-  "Return non-nil if MARK says that a line was there before the first edit."
-  (eq (caar gemini-companion-record--base) (car mark)))
+(defsubst gemini-companion-record--of-base-p (act)
+  "Return non-nil if ACT says that a line was there before the first edit."
+  (eq (caar gemini-companion-record--base) (car act)))
 
 (defun gemini-companion-record--base-of (origin)
-  "Return the marks of a line from before the first edit with ORIGIN, or nil."
+  "Return the acts of a line from before the first edit with ORIGIN, or nil."
   (if origin
       (list (cons (caar gemini-companion-record--base) origin))
     gemini-companion-record--base))
 
-(defsubst gemini-companion-record--marks (line)
-  "Return the marks of LINE, conses (HUNK . HOW), the last one first.
+(defsubst gemini-companion-record--acts (line)
+  "Return the acts of LINE, conses (HUNK . HOW), the last one first.
 HOW is t if HUNK has added the line, `others' if others have written what
 replaced a line of HUNK, and nil if HUNK has removed the line.  Of a line from
 before the first edit, it may be an origin: see
@@ -144,30 +144,30 @@ before the first edit, it may be an origin: see
       (cdr line)
     (gemini-companion-record--base-of (cdr-safe line))))
 
-(defun gemini-companion-record--line (text marks)
-  "Return a line with TEXT and MARKS."
-  (pcase marks
+(defun gemini-companion-record--line (text acts)
+  "Return a line with TEXT and ACTS."
+  (pcase acts
     ((pred (eq gemini-companion-record--base)) text)
     (`((,(pred (eq (caar gemini-companion-record--base))) . ,origin))
      (if (eq origin t) text (cons text origin)))
-    (_ (cons text marks))))
+    (_ (cons text acts))))
 
-;;;; Marks
+;;;; Acts
 
-(defun gemini-companion-record--last (marks &optional counts)
-  "Return the last one of MARKS that counts, or nil.
+(defun gemini-companion-record--last (acts &optional counts)
+  "Return the last one of ACTS that counts, or nil.
 COUNTS is a predicate on hunks, by default that the hunk is not undone."
-  (while (and marks
+  (while (and acts
               (if counts
-                  (not (funcall counts (caar marks)))
-                (gemini-companion-record-hunk-undone (caar marks))))
-    (setq marks (cdr marks)))
-  (car marks))
+                  (not (funcall counts (caar acts)))
+                (gemini-companion-record-hunk-undone (caar acts))))
+    (setq acts (cdr acts)))
+  (car acts))
 
-(defsubst gemini-companion-record--there-p (marks &optional counts)
-  "Return non-nil if the text has a line with MARKS.
+(defsubst gemini-companion-record--there-p (acts &optional counts)
+  "Return non-nil if the text has a line with ACTS.
 For COUNTS, see `gemini-companion-record--last'."
-  (cdr (gemini-companion-record--last marks counts)))
+  (cdr (gemini-companion-record--last acts counts)))
 
 (defsubst gemini-companion-record--present-p (line)
   "Return non-nil if the text of a record with LINE has that line."
@@ -179,35 +179,35 @@ For COUNTS, see `gemini-companion-record--last'."
   (and (gemini-companion-record-hunk-reviewed hunk)
        (not (gemini-companion-record-hunk-undone hunk))))
 
-(defun gemini-companion-record--reviewed-p (marks)
-  "Return non-nil if a line with MARKS is there if only reviewed hunks count."
-  (gemini-companion-record--there-p marks #'gemini-companion-record--settled-hunk-p))
+(defun gemini-companion-record--reviewed-p (acts)
+  "Return non-nil if a line with ACTS is there if only reviewed hunks count."
+  (gemini-companion-record--there-p acts #'gemini-companion-record--settled-hunk-p))
 
-(defsubst gemini-companion-record--of-edit-p (mark)
-  "Return non-nil if MARK is of a hunk of an edit, not of others."
-  (and mark (gemini-companion-record-hunk-edit (car mark))))
+(defsubst gemini-companion-record--of-edit-p (act)
+  "Return non-nil if ACT is of a hunk of an edit, not of others."
+  (and act (gemini-companion-record-hunk-edit (car act))))
 
-(defun gemini-companion-record--removed-by-edit-p (marks)
-  "Return non-nil if an edit has removed a line with MARKS."
-  (let ((last (gemini-companion-record--last marks)))
+(defun gemini-companion-record--removed-by-edit-p (acts)
+  "Return non-nil if an edit has removed a line with ACTS."
+  (let ((last (gemini-companion-record--last acts)))
     (and last (not (cdr last)) (gemini-companion-record--of-edit-p last))))
 
-(defun gemini-companion-record--unreviewed-line-p (marks)
-  "Return non-nil if a line with MARKS is there only by an unreviewed hunk."
-  (let ((last (gemini-companion-record--last marks)))
+(defun gemini-companion-record--unreviewed-line-p (acts)
+  "Return non-nil if a line with ACTS is there only by an unreviewed hunk."
+  (let ((last (gemini-companion-record--last acts)))
     (and (cdr last)
          (not (gemini-companion-record-hunk-reviewed (car last)))
-         (not (gemini-companion-record--reviewed-p marks)))))
+         (not (gemini-companion-record--reviewed-p acts)))))
 
-(defun gemini-companion-record--turned (marks others)
-  "Return MARKS after OTHERS, a hunk, have removed the line, or have restored it."
-  (let* ((there (gemini-companion-record--there-p marks))
-         (rest marks))
+(defun gemini-companion-record--turned (acts others)
+  "Return ACTS after OTHERS, a hunk, have removed the line, or have restored it."
+  (let* ((there (gemini-companion-record--there-p acts))
+         (rest acts))
     (while (and rest (eq (null there) (null (gemini-companion-record--there-p rest))))
       (setq rest (cdr rest)))
     (if (gemini-companion-record--last rest)
         rest
-      (cons (cons others (not there)) marks))))
+      (cons (cons others (not there)) acts))))
 
 ;;;; Writing
 
@@ -326,11 +326,11 @@ of a branch that is checked out again: what was removed with them was not
 missing there."
   (let ((writes nil))
     (cl-flet ((missing-by-others (line)
-                (pcase-let ((`(,mark . ,rest) (gemini-companion-record--marks line)))
-                  (and (not (cdr mark))
-                       (not (gemini-companion-record--of-edit-p mark))
+                (pcase-let ((`(,act . ,rest) (gemini-companion-record--acts line)))
+                  (and (not (cdr act))
+                       (not (gemini-companion-record--of-edit-p act))
                        (gemini-companion-record--there-p rest)
-                       (car mark)))))
+                       (car act)))))
       (seq-doseq (k was)
         (when-let* ((hunk (and k (missing-by-others (aref old k)))))
           (cl-pushnew hunk writes :test #'eq)))
@@ -427,7 +427,7 @@ MISSING is non-nil, the former are those of lines that were missing before."
                                 for i from at below k
                                 when (eq missing
                                          (not (gemini-companion-record--there-p
-                                               (gemini-companion-record--marks
+                                               (gemini-companion-record--acts
                                                 (aref old i)))))
                                 collect i)))
                   (push (cons removed (number-sequence from (1- j))) stretches)
@@ -447,9 +447,9 @@ are other lines, if all that was removed beside them belongs to hunks.  For OLD
 and WAS, see `gemini-companion-record--matches'."
   (let ((owners (make-vector (length new) nil)))
     (cl-flet* ((owner (k)
-                 (let ((marks (gemini-companion-record--marks (aref old k))))
-                   (and (gemini-companion-record--unreviewed-line-p marks)
-                        (car (gemini-companion-record--last marks)))))
+                 (let ((acts (gemini-companion-record--acts (aref old k))))
+                   (and (gemini-companion-record--unreviewed-line-p acts)
+                        (car (gemini-companion-record--last acts)))))
                (replace (removed added)
                  (when (and removed (seq-every-p #'owner removed))
                    (dolist (j added)
@@ -485,20 +485,20 @@ REMOVED are indices I in OLD, and ADDED are indices J in NEW."
 
 (defun gemini-companion-record--back (line text hunk)
   "Return LINE after HUNK has restored it, or has changed its white space to TEXT."
-  (let ((marks (gemini-companion-record--marks line)))
+  (let ((acts (gemini-companion-record--acts line)))
     (gemini-companion-record--line
      text
-     (cond ((gemini-companion-record--there-p marks) marks)
-           ((gemini-companion-record-hunk-edit hunk) (cons (cons hunk t) marks))
-           (t (gemini-companion-record--turned marks hunk))))))
+     (cond ((gemini-companion-record--there-p acts) acts)
+           ((gemini-companion-record-hunk-edit hunk) (cons (cons hunk t) acts))
+           (t (gemini-companion-record--turned acts hunk))))))
 
 (defun gemini-companion-record--left-out (place k removed hunk)
   "Return the line K of PLACE after HUNK has left it out, or nil to forget it.
 REMOVED is non-nil if HUNK has left out lines that were present."
   (let* ((line (aref (gemini-companion-record--place-old place) k))
-         (marks (gemini-companion-record--marks line))
-         (there (gemini-companion-record--there-p marks))
-         (without (cons (cons hunk nil) marks)))
+         (acts (gemini-companion-record--acts line))
+         (there (gemini-companion-record--there-p acts))
+         (without (cons (cons hunk nil) acts)))
     (cond
      ((gemini-companion-record-hunk-edit hunk)
       (if there
@@ -506,25 +506,25 @@ REMOVED is non-nil if HUNK has left out lines that were present."
         line))
      (there
       ;; Lines that others have added and removed are forgotten.
-      (when (or (seq-some #'gemini-companion-record--of-edit-p marks)
-                (gemini-companion-record--of-base-p (car (last marks))))
-        (let ((turned (gemini-companion-record--turned marks hunk)))
+      (when (or (seq-some #'gemini-companion-record--of-edit-p acts)
+                (gemini-companion-record--of-base-p (car (last acts))))
+        (let ((turned (gemini-companion-record--turned acts hunk)))
           (cons (gemini-companion-record--line-text line)
                 (if (and (gemini-companion-record--removed-by-edit-p turned)
                          (gemini-companion-record--position-gone-p place k (caar turned)))
                     without
                   turned)))))
      ((and removed
-           (gemini-companion-record--removed-by-edit-p marks)
+           (gemini-companion-record--removed-by-edit-p acts)
            (gemini-companion-record--position-gone-p
-            place k (car (gemini-companion-record--last marks))))
+            place k (car (gemini-companion-record--last acts))))
       (cons (gemini-companion-record--line-text line) without))
      ;; The lines around it are restored, so the line has its position again.
-     ((and (not (cdar marks))
-           (not (gemini-companion-record--of-edit-p (car marks)))
-           (gemini-companion-record--removed-by-edit-p (cdr marks))
+     ((and (not (cdar acts))
+           (not (gemini-companion-record--of-edit-p (car acts)))
+           (gemini-companion-record--removed-by-edit-p (cdr acts))
            (gemini-companion-record--position-back-p place k))
-      (cons (gemini-companion-record--line-text line) (cdr marks)))
+      (cons (gemini-companion-record--line-text line) (cdr acts)))
      (t line))))
 
 ;;;; Positions of removed lines
@@ -541,7 +541,7 @@ other slots have the indices of lines beside each line, once they are needed."
 (defun gemini-companion-record--beside (lines predicate)
   "Return which of LINES satisfy PREDICATE next to each line, before and after it.
 The value is a cons of vectors with an index, or nil.  PREDICATE is called with
-an index and the marks of the line."
+an index and the acts of the line."
   (let* ((count (length lines))
          (before (make-vector count nil))
          (after (make-vector count nil))
@@ -549,7 +549,7 @@ an index and the marks of the line."
          (last nil))
     (dotimes (k count)
       (aset before k last)
-      (when (funcall predicate k (gemini-companion-record--marks (aref lines k)))
+      (when (funcall predicate k (gemini-companion-record--acts (aref lines k)))
         (aset matching k t)
         (setq last k)))
     (setq last nil)
@@ -576,13 +576,13 @@ BY is the hunk that has removed it."
               (setf (gemini-companion-record--place-missing place)
                     (gemini-companion-record--beside
                      old
-                     (lambda (k marks)
+                     (lambda (k acts)
                        (or (aref back k)
                            ;; Lines of other edits may be those of another branch.
-                           (not (or (gemini-companion-record--there-p marks)
-                                    (gemini-companion-record--of-edit-p (car (last marks)))
+                           (not (or (gemini-companion-record--there-p acts)
+                                    (gemini-companion-record--of-edit-p (car (last acts)))
                                     (gemini-companion-record--removed-by-edit-p
-                                     (cdr marks)))))))))))
+                                     (cdr acts)))))))))))
     (cl-flet ((side (next)
                 (cl-loop for i = (aref next k) then (aref next i)
                          repeat 3
@@ -603,9 +603,9 @@ file; `stays' for another edge; or nil."
               (setf (gemini-companion-record--place-present place)
                     (gemini-companion-record--beside
                      old
-                     (lambda (k marks)
+                     (lambda (k acts)
                        (or (aref back k)
-                           (gemini-companion-record--there-p marks))))))))
+                           (gemini-companion-record--there-p acts))))))))
     (cl-flet ((side (next edge)
                 (let ((i (aref next k))
                       (count 0)
@@ -613,7 +613,7 @@ file; `stays' for another edge; or nil."
                   (while (and (null state) i)
                     (cond ((aref back i)
                            (setq state 'back))
-                          ((and (not (eq by (caar (last (gemini-companion-record--marks
+                          ((and (not (eq by (caar (last (gemini-companion-record--acts
                                                          (aref old i))))))
                                 (= 3 (cl-incf count)))
                            (setq state 'removed)))
@@ -644,13 +644,13 @@ that line, which need it: undoing it would change nothing."
                             (and (gemini-companion-record--touched-p line)
                                  (not (string-suffix-p "\n" (car line)))
                                  (not (gemini-companion-record--there-p (cdr line)))))))
-         (marks (and i (cdr (aref look i))))
-         (removed (seq-some (lambda (mark)
-                              (and (null (cdr mark))
-                                   (gemini-companion-record--of-edit-p mark)
-                                   (not (gemini-companion-record-hunk-reviewed (car mark)))
-                                   mark))
-                            marks))
+         (acts (and i (cdr (aref look i))))
+         (removed (seq-some (lambda (act)
+                              (and (null (cdr act))
+                                   (gemini-companion-record--of-edit-p act)
+                                   (not (gemini-companion-record-hunk-reviewed (car act)))
+                                   act))
+                            acts))
          (text (and removed (concat (car (aref look i)) "\n")))
          (j (and removed
                  (seq-position look nil
@@ -661,11 +661,11 @@ that line, which need it: undoing it would change nothing."
                                       (gemini-companion-record--there-p (cdr line))))))))
     (if (and j
              (cl-loop for k from (1+ j) below (length look)
-                      for marks = (gemini-companion-record--marks (aref look k))
-                      thereis (and (gemini-companion-record--there-p marks)
-                                   (gemini-companion-record--reviewed-p marks))))
+                      for acts = (gemini-companion-record--acts (aref look k))
+                      thereis (and (gemini-companion-record--there-p acts)
+                                   (gemini-companion-record--reviewed-p acts))))
         (let ((copy (copy-sequence look)))
-          (aset copy j (gemini-companion-record--line text (cdr (memq removed marks))))
+          (aset copy j (gemini-companion-record--line text (cdr (memq removed acts))))
           (vconcat (substring copy 0 i) (substring copy (1+ i))))
       look)))
 
@@ -685,7 +685,7 @@ For a new file, return nil."
          found)))
 
 (defun gemini-companion-record--of-old-text (look others)
-  "Return LOOK with a mark of OTHERS on lines that are newer than its old text.
+  "Return LOOK with an act of OTHERS on lines that are newer than its old text.
 Without it, such lines that an edit has removed would be missing there."
   (vconcat
    (mapcar (lambda (line)
@@ -736,7 +736,7 @@ OLD-P is a predicate on edits: lines that a reviewed hunk of such an edit has
 added become lines from before the first edit, and those that it has removed are
 forgotten.  NAMED are hunks that an undo history names: their lines stay.
 
-ORIGIN is called with the hunk, the HOW of its mark and the text of each such
+ORIGIN is called with the hunk, the HOW of its act and the text of each such
 line, and returns the origin of the line, an object that is no list, or nil."
   (let* ((named (gemini-companion-record--set named))
          (lines (if old-p
@@ -769,15 +769,15 @@ line, and returns the origin of the line, an object that is no list, or nil."
                         else collect line)))))
 
 (defun gemini-companion-record--without-old (lines old-p origin)
-  "Return LINES without the marks of hunks that satisfy OLD-P.
-A mark stays if an older one of the line stays, but for those of others.  For
+  "Return LINES without the acts of hunks that satisfy OLD-P.
+An act stays if an older one of the line stays, but for those of others.  For
 ORIGIN, see `gemini-companion-record-forget'."
   (vconcat
    (cl-loop for line across lines
             for old = (and (gemini-companion-record--touched-p line)
                            (gemini-companion-record--last-old (cdr line) old-p))
             for newer = (and old
-                             (seq-take-while (lambda (mark) (not (eq mark old)))
+                             (seq-take-while (lambda (act) (not (eq act old)))
                                              (cdr line)))
             if (null old) collect line
             else if (or (cdr old) (seq-some #'cdr newer))
@@ -788,14 +788,14 @@ ORIGIN, see `gemini-companion-record-forget'."
                                   (gemini-companion-record--base-of
                                    (funcall origin (car old) (cdr old) (car line)))))))))
 
-(defun gemini-companion-record--last-old (marks old-p)
-  "Return the last one of MARKS, of a hunk that satisfies OLD-P, or nil.
-All older marks must be of such hunks, or of others."
+(defun gemini-companion-record--last-old (acts old-p)
+  "Return the last one of ACTS, of a hunk that satisfies OLD-P, or nil.
+All older acts must be of such hunks, or of others."
   (cl-loop with last = nil
-           for mark in (reverse marks)
-           for of-edit = (gemini-companion-record--of-edit-p mark)
-           while (or (not of-edit) (funcall old-p (car mark)))
-           when of-edit do (setq last mark)
+           for act in (reverse acts)
+           for of-edit = (gemini-companion-record--of-edit-p act)
+           while (or (not of-edit) (funcall old-p (car act)))
+           when of-edit do (setq last act)
            finally return last))
 
 (defun gemini-companion-record--forget-line (line)
@@ -838,7 +838,7 @@ So it stays if a CLI writes in its lines again."
 ;;;; Texts
 
 (defun gemini-companion-record-hunks (lines)
-  "Return the hunks of edits that the marks of the record LINES name, each once."
+  "Return the hunks of edits that the acts of the record LINES name, each once."
   (let ((set (make-hash-table :test 'eq)))
     (seq-doseq (line lines)
       (when (gemini-companion-record--touched-p line)
@@ -866,7 +866,7 @@ If REVIEWED is non-nil, return the text without unreviewed changes."
 (defun gemini-companion-record-without (look hunks)
   "Return the changes of the text of LOOK that undo HUNKS, in order.
 The value is a list of `gemini-companion-record-change's, each with those of
-HUNKS that have marks there."
+HUNKS that have acts there."
   (let ((set (gemini-companion-record--set hunks)))
     (gemini-companion-record--differences
      look
@@ -886,7 +886,7 @@ The value is as that of `gemini-companion-record-without'."
 
 (defun gemini-companion-record--differences (look counts own-p)
   "Return the changes that make another text of that of LOOK, in order.
-In the other text, marks of hunks that satisfy COUNTS count.  The hunks of a
+In the other text, acts of hunks that satisfy COUNTS count.  The hunks of a
 change are those that satisfy OWN-P.  Missing lines do not separate changes."
   (let ((n 0)
         (start nil)
@@ -907,14 +907,14 @@ change are those that satisfy OWN-P.  Missing lines do not separate changes."
                         new nil
                         hunks nil))))
       (seq-doseq (line look)
-        (let* ((marks (and (gemini-companion-record--touched-p line) (cdr line)))
-               (now (or (null marks) (gemini-companion-record--there-p marks)))
-               (then (or (null marks) (gemini-companion-record--there-p marks counts))))
+        (let* ((acts (and (gemini-companion-record--touched-p line) (cdr line)))
+               (now (or (null acts) (gemini-companion-record--there-p acts)))
+               (then (or (null acts) (gemini-companion-record--there-p acts counts))))
           (if (eq (null now) (null then))
               (when now
                 (end-change))
             (setq start (or start n))
-            (pcase-dolist (`(,hunk) marks)
+            (pcase-dolist (`(,hunk) acts)
               (when (and (funcall own-p hunk) (not (memq hunk hunks)))
                 (push hunk hunks)))
             (when then
@@ -928,18 +928,18 @@ change are those that satisfy OWN-P.  Missing lines do not separate changes."
 
 ;;;; Changes
 
-(defun gemini-companion-record--left (marks)
-  "Return the hunks of MARKS that are left, unless others have removed the line."
-  (unless (and (not (cdar marks)) (not (gemini-companion-record--of-edit-p (car marks))))
-    (cl-loop for (hunk) in marks
+(defun gemini-companion-record--left (acts)
+  "Return the hunks of ACTS that are left, unless others have removed the line."
+  (unless (and (not (cdar acts)) (not (gemini-companion-record--of-edit-p (car acts))))
+    (cl-loop for (hunk) in acts
              unless (or (gemini-companion-record-hunk-reviewed hunk)
                         (gemini-companion-record-hunk-undone hunk))
              collect hunk)))
 
-(defun gemini-companion-record--settled-p (marks)
-  "Return non-nil if a line with MARKS is there, and all its hunks are decided."
-  (and (gemini-companion-record--there-p marks)
-       (cl-loop for (hunk) in marks
+(defun gemini-companion-record--settled-p (acts)
+  "Return non-nil if a line with ACTS is there, and all its hunks are decided."
+  (and (gemini-companion-record--there-p acts)
+       (cl-loop for (hunk) in acts
                 always (or (gemini-companion-record-hunk-reviewed hunk)
                            (gemini-companion-record-hunk-undone hunk)))))
 
@@ -1016,11 +1016,11 @@ of the text without unreviewed changes."
   "Return the edits of the unreviewed lines, there or removed, of SPAN."
   (let ((edits nil))
     (seq-doseq (line span)
-      (let ((marks (gemini-companion-record--marks line)))
-        (unless (eq (null (gemini-companion-record--there-p marks))
-                    (null (gemini-companion-record--reviewed-p marks)))
+      (let ((acts (gemini-companion-record--acts line)))
+        (unless (eq (null (gemini-companion-record--there-p acts))
+                    (null (gemini-companion-record--reviewed-p acts)))
           (cl-pushnew (gemini-companion-record-hunk-edit
-                       (car (gemini-companion-record--last marks)))
+                       (car (gemini-companion-record--last acts)))
                       edits :test #'eq))))
     (nreverse edits)))
 
@@ -1086,13 +1086,13 @@ then others have written it in the place of lines that the undo had restored."
                 (if (gethash hunk set)
                     restore
                   (not (gemini-companion-record-hunk-undone hunk))))
-              (who (mark)
-                (if (gemini-companion-record--of-edit-p mark) (car mark) 'others)))
+              (who (act)
+                (if (gemini-companion-record--of-edit-p act) (car act) 'others)))
       (cl-loop
        for line across look
-       for marks = (gemini-companion-record--marks line)
-       for last = (gemini-companion-record--last marks)
-       for then = (gemini-companion-record--there-p marks #'counts)
+       for acts = (gemini-companion-record--acts line)
+       for last = (gemini-companion-record--last acts)
+       for then = (gemini-companion-record--there-p acts #'counts)
        do (cond ((and (cdr last) then)
                  (if (or (eq base (car last))
                          (not (memq (who last) (cons 'others lost))))
@@ -1105,7 +1105,7 @@ then others have written it in the place of lines that the undo had restored."
                 ((and last
                       (not (cdr last))
                       (not (gethash (car last) set))
-                      (cl-loop for (hunk . adds) in marks
+                      (cl-loop for (hunk . adds) in acts
                                thereis (and (eq (null adds) (and restore t))
                                             (gethash hunk set))))
                  (push (who last) lost)))
@@ -1159,22 +1159,22 @@ such line."
                           when (gemini-companion-record--present-p line)
                           do (setq left (1- left))
                           when (= 0 left) return k))
-              (mark (gemini-companion-record--last
-                     (gemini-companion-record--marks (aref look k)))))
+              (act (gemini-companion-record--last
+                    (gemini-companion-record--acts (aref look k)))))
     (pcase-let ((`(,who . ,how)
-                 (or (gemini-companion-record--who mark)
-                     (if (gemini-companion-record--of-base-p mark)
+                 (or (gemini-companion-record--who act)
+                     (if (gemini-companion-record--of-base-p act)
                          '(nil . base)
                        (or (gemini-companion-record--formatted-of look k)
                            '(nil . others))))))
       `(,who ,(gemini-companion-record--line-text (aref look k)) . ,how))))
 
-(defun gemini-companion-record--who (mark)
-  "Return (WHO . HOW) if MARK, the last one of a line, says so, or nil.
+(defun gemini-companion-record--who (act)
+  "Return (WHO . HOW) if ACT, the last one of a line, says so, or nil.
 See `gemini-companion-record-whose'."
-  (cond ((null (cdr mark)) nil)
-        ((gemini-companion-record--of-edit-p mark) mark)
-        ((not (memq (cdr mark) '(t others))) (cons (cdr mark) t))))
+  (cond ((null (cdr act)) nil)
+        ((gemini-companion-record--of-edit-p act) act)
+        ((not (memq (cdr act) '(t others))) (cons (cdr act) t))))
 
 (defun gemini-companion-record--formatted-of (look k)
   "Return whose the line was that others have made the line K of LOOK of, or nil.
@@ -1202,12 +1202,12 @@ must be of the same."
         (setq to (1+ to)))
       (unless (string-empty-p text)
         (cl-loop for i from from to to
-                 for marks = (cdr (aref look i))
-                 for last = (gemini-companion-record--last marks)
+                 for acts = (cdr (aref look i))
+                 for last = (gemini-companion-record--last acts)
                  when (and (null (cdr last)) (string= text (words (aref look i))))
                  do (cl-pushnew (car (gemini-companion-record--who
                                       (gemini-companion-record--last
-                                       (cdr (memq last marks)))))
+                                       (cdr (memq last acts)))))
                                 owners)))
       (pcase owners
         (`(,(and who (guard who))) (cons who 'formatted))))))
@@ -1218,15 +1218,15 @@ Return nil if there is none.  ORIGIN is as of `gemini-companion-record-forget',
 but called for all lines of edits."
   (let ((past (cl-loop
                for line across lines
-               for mark = (gemini-companion-record--last
-                           (gemini-companion-record--marks line))
-               when (cdr mark)
+               for act = (gemini-companion-record--last
+                          (gemini-companion-record--acts line))
+               when (cdr act)
                collect (gemini-companion-record--line
                         (gemini-companion-record--line-text line)
-                        (if (gemini-companion-record--of-edit-p mark)
+                        (if (gemini-companion-record--of-edit-p act)
                             (gemini-companion-record--base-of
-                             (funcall origin (car mark) (cdr mark) (car line)))
-                          (list mark))))))
+                             (funcall origin (car act) (cdr act) (car line)))
+                          (list act))))))
     (and (seq-some #'consp past)
          (vconcat past))))
 
@@ -1246,9 +1246,9 @@ all of them."
                (news nil)
                (n (gemini-companion-hunk-new change)))
     (cl-loop for k from from below to
-             for marks = (gemini-companion-record--marks (aref look k))
-             for now = (gemini-companion-record--there-p marks)
-             for then = (gemini-companion-record--reviewed-p marks)
+             for acts = (gemini-companion-record--acts (aref look k))
+             for now = (gemini-companion-record--there-p acts)
+             for then = (gemini-companion-record--reviewed-p acts)
              do (cond ((and now (not then)) (push (cons k (funcall new-p n)) news))
                       ((and then (not now))
                        (push (cons k (funcall old-p (length olds))) olds)))
@@ -1367,9 +1367,9 @@ still left, or kept."
                 (push (cons (car last) (cdr (memq last before))) over))))))
       (while more
         (setq more nil)
-        (pcase-dolist (`(,hunk . ,marks) over)
+        (pcase-dolist (`(,hunk . ,acts) over)
           (when (memq (gethash hunk table) '(left kept))
-            (pcase-dolist (`(,under) marks)
+            (pcase-dolist (`(,under) acts)
               (when (eq 'gone (gethash under table))
                 (put under)
                 (setq more t)))))))
@@ -1491,7 +1491,7 @@ HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
   (let ((numbers (make-hash-table :test 'eq))
         (seen (make-hash-table :test 'equal))
         (all nil)
-        (marks nil)
+        (acts nil)
         (runs nil))
     (cl-labels
         ((number (hunk)
@@ -1505,11 +1505,11 @@ HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
       (seq-doseq (line lines)
         (let* ((key (and (consp line)
                          (mapcar (pcase-lambda (`(,hunk . ,how)) (cons (number hunk) how))
-                                 (gemini-companion-record--marks line))))
+                                 (gemini-companion-record--acts line))))
                (index (and key
                            (or (gethash key seen)
                                (prog1 (puthash key (hash-table-count seen) seen)
-                                 (push key marks))))))
+                                 (push key acts))))))
           (unless (and runs (eql index (caar runs)))
             (push (list index) runs))
           (push (gemini-companion-record--line-text line) (cdar runs))))
@@ -1524,7 +1524,7 @@ HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
                            (number (gemini-companion-record-hunk-superseded hunk))
                            (gemini-companion-record-hunk-postponed hunk)))
                    (reverse all))
-                  (nreverse marks)
+                  (nreverse acts)
                   (nreverse (mapcar (pcase-lambda (`(,index . ,texts))
                                       (cons index (reverse texts)))
                                     runs)))
@@ -1534,7 +1534,7 @@ HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
   "Return the record that DATA were made of, and its hunks, a cons of vectors.
 EDITS are as in `gemini-companion-record-data'.  Signal an error if DATA are
 damaged."
-  (pcase-let* ((`(,facts ,marks ,runs) data)
+  (pcase-let* ((`(,facts ,acts ,runs) data)
                (edits (vconcat edits))
                ;; The first one is the base.
                (hunks (vconcat
@@ -1542,15 +1542,15 @@ damaged."
                                  (gemini-companion-record--hunk
                                   (and edit (aref edits edit)) number reviewed))
                                facts)))
-               (marks (vconcat
-                       (mapcar (lambda (marks)
-                                 (mapcar (pcase-lambda (`(,number . ,how))
-                                           (cons (if (eql 0 number)
-                                                     (caar gemini-companion-record--base)
-                                                   (aref hunks number))
-                                                 how))
-                                         marks))
-                               marks))))
+               (acts (vconcat
+                      (mapcar (lambda (acts)
+                                (mapcar (pcase-lambda (`(,number . ,how))
+                                          (cons (if (eql 0 number)
+                                                    (caar gemini-companion-record--base)
+                                                  (aref hunks number))
+                                                how))
+                                        acts))
+                              acts))))
     (seq-do-indexed
      (pcase-lambda (`(,_ ,_ ,_ ,undone ,forgotten ,superseded ,postponed) n)
        (let ((hunk (aref hunks n)))
@@ -1562,7 +1562,7 @@ damaged."
      facts)
     (cons (vconcat
            (cl-loop for (index . texts) in runs
-                    for of-run = (and index (aref marks index))
+                    for of-run = (and index (aref acts index))
                     append (mapcar (lambda (text)
                                      (cl-check-type text string)
                                      (if index

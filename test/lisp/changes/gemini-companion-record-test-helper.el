@@ -33,11 +33,11 @@
   edit number reviewed undone)
 
 (cl-defstruct (gemini-companion-record-test-item
-               (:constructor gemini-companion-record-test-item (text &optional marks)))
+               (:constructor gemini-companion-record-test-item (text &optional acts)))
   "A line of the world.
-MARKS are as in a record, after the last write; the base is (nil . t), and others
+ACTS are as in a record, after the last write; the base is (nil . t), and others
 are `others'.  FRESH is non-nil for a line that others have written since."
-  text marks (fresh nil))
+  text acts (fresh nil))
 
 (cl-defstruct (gemini-companion-record-test-world
                (:constructor gemini-companion-record-test-world))
@@ -63,13 +63,13 @@ are the texts, lists of items."
 
 ;;;; What is true
 
-(defun gemini-companion-record-test--last (marks &optional counts)
-  "Return the last of MARKS whose hunk satisfies COUNTS and is not undone."
+(defun gemini-companion-record-test--last (acts &optional counts)
+  "Return the last of ACTS whose hunk satisfies COUNTS and is not undone."
   (cl-find-if (pcase-lambda (`(,hunk . ,_))
                 (or (not (gemini-companion-record-test-hunk-p hunk))
                     (and (not (gemini-companion-record-test-hunk-undone hunk))
                          (or (null counts) (funcall counts hunk)))))
-              marks))
+              acts))
 
 (defun gemini-companion-record-test--here-p (item)
   "Return non-nil if the text has ITEM."
@@ -79,7 +79,7 @@ are the texts, lists of items."
   "Return non-nil if the known text has ITEM."
   (and (not (gemini-companion-record-test-item-fresh item))
        (cdr (gemini-companion-record-test--last
-             (gemini-companion-record-test-item-marks item)))))
+             (gemini-companion-record-test-item-acts item)))))
 
 (defun gemini-companion-record-test--seq ()
   "Return the items of the text, in order."
@@ -94,34 +94,34 @@ are the texts, lists of items."
   "Return the lines of the text, a vector."
   (gemini-companion-record-test--texts (gemini-companion-record-test--seq)))
 
-(defun gemini-companion-record-test--reviewed-p (marks)
-  "Return non-nil if a line with MARKS is there if only reviewed hunks count."
+(defun gemini-companion-record-test--reviewed-p (acts)
+  "Return non-nil if a line with ACTS is there if only reviewed hunks count."
   (cdr (gemini-companion-record-test--last
-        marks #'gemini-companion-record-test-hunk-reviewed)))
+        acts #'gemini-companion-record-test-hunk-reviewed)))
 
-(defun gemini-companion-record-test--turned (marks)
-  "Return MARKS after others have removed the line or have restored it."
-  (let* ((there (cdr (gemini-companion-record-test--last marks)))
-         (rest marks))
+(defun gemini-companion-record-test--turned (acts)
+  "Return ACTS after others have removed the line or have restored it."
+  (let* ((there (cdr (gemini-companion-record-test--last acts)))
+         (rest acts))
     (while (and rest (eq (null there)
                          (null (cdr (gemini-companion-record-test--last rest)))))
       (setq rest (cdr rest)))
     (if (gemini-companion-record-test--last rest)
         rest
-      (cons (cons 'others (not there)) marks))))
+      (cons (cons 'others (not there)) acts))))
 
 (defun gemini-companion-record-test--truth ()
-  "Return a table from each item to its marks for the current text.
+  "Return a table from each item to its acts for the current text.
 Others have made the text of the known one."
   (let ((table (make-hash-table :test 'eq))
         (removed nil)
         (fresh nil))
     (cl-flet* ((owner (item)
-                 (let* ((marks (gemini-companion-record-test-item-marks item))
-                        (hunk (car (gemini-companion-record-test--last marks))))
+                 (let* ((acts (gemini-companion-record-test-item-acts item))
+                        (hunk (car (gemini-companion-record-test--last acts))))
                    (and (gemini-companion-record-test-hunk-p hunk)
                         (not (gemini-companion-record-test-hunk-reviewed hunk))
-                        (not (gemini-companion-record-test--reviewed-p marks))
+                        (not (gemini-companion-record-test--reviewed-p acts))
                         hunk)))
                (end-stretch ()
                  (setq removed (nreverse removed))
@@ -135,17 +135,17 @@ Others have made the text of the known one."
       (dolist (item (gemini-companion-record-test--get order))
         (let ((here (gemini-companion-record-test--here-p item))
               (known (gemini-companion-record-test--known-p item))
-              (marks (gemini-companion-record-test-item-marks item)))
+              (acts (gemini-companion-record-test-item-acts item)))
           (cond ((gemini-companion-record-test-item-fresh item)
                  (puthash item (and here '((others . t))) table)
                  (when here
                    (push item fresh)))
                 ((eq (null here) (null known))
-                 (puthash item marks table)
+                 (puthash item acts table)
                  (when here
                    (end-stretch)))
                 (t
-                 (puthash item (gemini-companion-record-test--turned marks) table)
+                 (puthash item (gemini-companion-record-test--turned acts) table)
                  (if here
                      (end-stretch)
                    (push item removed))))))
@@ -155,7 +155,7 @@ Others have made the text of the known one."
 ;; Where others have removed three lines on a side of what a CLI has removed, and nothing
 ;; stays on either side, that is gone with its position, by the rule: any answer is right.
 (defun gemini-companion-record-test--vague (truth)
-  "Return a table of the items whose position is gone; TRUTH has all marks."
+  "Return a table of the items whose position is gone; TRUTH has all acts."
   (let ((order (vconcat (gemini-companion-record-test--get order)))
         (vague (make-hash-table :test 'eq)))
     (cl-flet ((side (k step)
@@ -220,7 +220,7 @@ Others have made the text of the known one."
                     (+ 8 (random 18))
                   (+ 30 (random 31))))
       (let ((item (gemini-companion-record-test--item "b")))
-        (setf (gemini-companion-record-test-item-marks item) '((nil . t)))
+        (setf (gemini-companion-record-test-item-acts item) '((nil . t)))
         (puthash item t (gemini-companion-record-test--get here))
         (push item items)))
     (setf (gemini-companion-record-test--get order) (nreverse items)
@@ -235,7 +235,7 @@ Others have made the text of the known one."
                        for k from 0
                        when (gemini-companion-record-test-hunk-p
                              (car (gemini-companion-record-test--last
-                                   (gemini-companion-record-test-item-marks item))))
+                                   (gemini-companion-record-test-item-acts item))))
                        collect k)))
     (max 0 (min (1- (length seq))
                 (if (and own (< (random 10) 6))
@@ -324,10 +324,10 @@ Return a cons of the removed items, and ITEMS."
         (edit (cl-incf (gemini-companion-record-test--get edits))))
     ;; What others have done is recorded first.
     (dolist (item (gemini-companion-record-test--get order))
-      (setf (gemini-companion-record-test-item-marks item) (gethash item truth)
+      (setf (gemini-companion-record-test-item-acts item) (gethash item truth)
             (gemini-companion-record-test-item-fresh item) nil))
     (setf (gemini-companion-record-test--get order)
-          (seq-filter #'gemini-companion-record-test-item-marks
+          (seq-filter #'gemini-companion-record-test-item-acts
                       (gemini-companion-record-test--get order)))
     (gemini-companion-record-test--edit-text "c" 3 4)
     (when (equal before (gemini-companion-record-test--now))
@@ -339,12 +339,12 @@ Return a cons of the removed items, and ITEMS."
                      :accepted (and accepted after))))
       (setf (gemini-companion-record-test--get record) (car written)
             (gemini-companion-record-test--get history) nil)
-      (gemini-companion-record-test--mark edit was (cdr written))
+      (gemini-companion-record-test--act edit was (cdr written))
       (gemini-companion-record-test--note-version)
       (unless (equal after (gemini-companion-record-text (car written)))
         (gemini-companion-record-test--wrong 'exact "Another text is recorded" after)))))
 
-(defun gemini-companion-record-test--mark (edit was hunks)
+(defun gemini-companion-record-test--act (edit was hunks)
   "Mark what EDIT has written since the text had the items WAS.
 HUNKS are those that the record has of EDIT."
   (dolist (hunk hunks)
@@ -362,7 +362,7 @@ HUNKS are those that the record has of EDIT."
                                 (gemini-companion-record-test--wrong
                                  'exact "A hunk is missing"))))
                (push (cons (gemini-companion-record-test--hunk open) here)
-                     (gemini-companion-record-test-item-marks item)))
+                     (gemini-companion-record-test-item-acts item)))
               (here (setq open nil)))))
     (when hunks
       (gemini-companion-record-test--wrong 'exact "A hunk too many"))))
@@ -582,7 +582,7 @@ Its lines are not followed."
 
 (defun gemini-companion-record-test--check-changes (changes seq now differ truth)
   "Check that CHANGES have all items that DIFFER from the reviewed text.
-SEQ are the items of the text NOW, and TRUTH has their marks."
+SEQ are the items of the text NOW, and TRUTH has their acts."
   (let ((covered nil))
     (dolist (change changes)
       (let* ((start (gemini-companion-hunk-new change))
@@ -625,7 +625,7 @@ SEQ are the items of the text NOW, and TRUTH has their marks."
 
 (defun gemini-companion-record-test--check-items (what items true truth)
   "Check that ITEMS, the lines of WHAT, are those that are TRUE.
-TRUTH has the marks of all items."
+TRUTH has the acts of all items."
   (let ((more (seq-difference items true #'eq))
         (less (seq-difference true items #'eq)))
     (when (or more less)
@@ -641,7 +641,7 @@ TRUTH has the marks of all items."
   (cl-loop
    with rest = seq
    for line across look
-   for last = (gemini-companion-record--last (gemini-companion-record--marks line))
+   for last = (gemini-companion-record--last (gemini-companion-record--acts line))
    when (cdr last)
    do (let ((item (pop rest)))
         (unless (equal (gemini-companion-record-hunk-edit (car last))
@@ -656,8 +656,8 @@ TRUTH has the marks of all items."
   "Compare the states of the hunks of LOOK with TRUTH."
   (let ((states (gemini-companion-record-states look))
         (works (make-hash-table :test 'eq)))
-    (maphash (lambda (_ marks)
-               (let ((last (gemini-companion-record-test--last marks)))
+    (maphash (lambda (_ acts)
+               (let ((last (gemini-companion-record-test--last acts)))
                  (when (gemini-companion-record-test-hunk-p (car last))
                    (puthash (car last) t works))))
              truth)
@@ -665,10 +665,10 @@ TRUTH has the marks of all items."
     (let ((more t))
       (while more
         (setq more nil)
-        (maphash (lambda (_ marks)
-                   (let ((last (gemini-companion-record-test--last marks)))
+        (maphash (lambda (_ acts)
+                   (let ((last (gemini-companion-record-test--last acts)))
                      (when (gethash (car last) works)
-                       (pcase-dolist (`(,hunk) (cdr (memq last marks)))
+                       (pcase-dolist (`(,hunk) (cdr (memq last acts)))
                          (when (and (gemini-companion-record-test-hunk-p hunk)
                                     (null (gethash hunk works)))
                            (puthash hunk t works)

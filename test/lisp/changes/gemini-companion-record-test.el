@@ -95,8 +95,8 @@ what became of hunks there; `without' returns the text without hunks."
           (changes (symbol-function 'gemini-companion-record-changes)))
       (dolist (wrong
                `((gemini-companion-record--turned
-                  . ,(lambda (marks _) (or (cdr marks) marks)))
-                 (gemini-companion-record--reviewed-p . ,(lambda (marks) (cdar marks)))
+                  . ,(lambda (acts _) (or (cdr acts) acts)))
+                 (gemini-companion-record--reviewed-p . ,(lambda (acts) (cdar acts)))
                  (gemini-companion-record--edits-in
                   . ,(lambda (span) (cdr (funcall edits-in span))))
                  (gemini-companion-record-changes
@@ -375,7 +375,7 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal '((1 2 "A b" (two))) (left "a A2 c new d")))
       (should-not (seq-some (lambda (line)
                               (and (consp line)
-                                   (seq-some (lambda (mark) (memq (car mark) first))
+                                   (seq-some (lambda (act) (memq (car act) first))
                                              (cdr line))))
                             lines)))))
 
