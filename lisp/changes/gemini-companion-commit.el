@@ -239,10 +239,14 @@ the index is.  Signal a `user-error' elsewhere."
     (let* ((git (file-name-directory (file-truename buffer-file-name)))
            (link (concat git "gitdir"))
            ;; A commit of all changes, or of some files, has an index of its own.
-           (index (cond ((not (file-exists-p (concat git "index.lock")))
-                         (concat git "index"))
-                        ((car (directory-files git t "\\`next-index-.*\\.lock\\'")))
-                        (t (concat git "index.lock"))))
+           (lock (concat git "index.lock"))
+           (index (cond ((not (file-exists-p lock)) (concat git "index"))
+                        ;; One that is older is of a commit that was killed.
+                        ((seq-find (lambda (file)
+                                     (not (file-newer-than-file-p lock file)))
+                                   (directory-files
+                                    git t "\\`next-index-.*\\.lock\\'")))
+                        (t lock)))
            (variables (list (concat "GIT_DIR=" git) (concat "GIT_INDEX_FILE=" index))))
       (list (file-name-directory
              (if (file-exists-p link)

@@ -388,6 +388,17 @@ Assisted-by: Gemini CLI 0.61.0")
                                           (t "not known: 1\n*\\'"))
                                     said))))))))
 
+(ert-deftest gemini-companion-commit-message-leaves-out-a-commit-that-was-killed ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First" "a" "one\n")
+    (gemini-companion-commit-test-git "add" "a")
+    (copy-file ".git/index" ".git/next-index-1.lock" nil t)
+    (gemini-companion-commit-test-git "reset" "-q" "--hard")
+    (gemini-companion-commit-test-turn session "Second" "b" "x\n")
+    (should (equal "Second\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    #'gemini-companion-commit-message "-a")))))
+
 (ert-deftest gemini-companion-commit-message-says-where-there-is-none ()
   (gemini-companion-commit-test-with-turns
     (should (string-match-p "No commit message here"
