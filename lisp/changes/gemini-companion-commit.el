@@ -391,6 +391,26 @@ CLI or in ROOT, return `excluded'."
              (concat (gemini-companion-session-title session) " "
                      (gemini-companion-session-version session))))))
 
+(defconst gemini-companion-commit--scissors " -\\{24\\} >8 -\\{24\\}$"
+  "Regexp for what follows a comment sign in the line from which Git removes all.")
+
+(defun gemini-companion-commit--comment ()
+  "Return a regexp for the sign before the comments of Git in this buffer.
+The user may have chosen another one than #, or let Git choose it."
+  (save-excursion
+    (goto-char (point-min))
+    (regexp-quote
+     (if (re-search-forward
+          (concat "^\\([^[:blank:]\n]+\\)" gemini-companion-commit--scissors) nil t)
+         (match-string 1)
+       ;; Git ends the message with comments.
+       (goto-char (point-max))
+       (skip-chars-backward "[:blank:]\n")
+       (forward-line 0)
+       (if (looking-at "\\([;@!$%^&|:]\\)\\(?:[[:blank:]]\\|$\\)")
+           (match-string 1)
+         "#")))))
+
 (defun gemini-companion-commit--region ()
   "Return the begin and the end of the message in this buffer, a cons.
 Before it are the headers of Log Edit mode, and behind it the comments of Git."
@@ -403,10 +423,15 @@ Before it are the headers of Log Edit mode, and behind it the comments of Git."
           (forward-line)))
       (let* ((beg (point))
              (end beg)
-             (scissors (and (not log)
-                            (save-excursion (re-search-forward "^# -+ >8 -+$" nil t)))))
+             (comment (unless log (gemini-companion-commit--comment)))
+             (scissors (and comment
+                            (save-excursion
+                              (re-search-forward
+                               (concat "^" comment gemini-companion-commit--scissors)
+                               nil t)))))
         (while (< (point) (or scissors (point-max)))
-          (unless (looking-at-p (if log "[[:blank:]]*$" "[[:blank:]]*$\\|#"))
+          (unless (looking-at-p (concat "[[:blank:]]*$"
+                                        (and comment (concat "\\|" comment))))
             (setq end (line-end-position)))
           (forward-line))
         (cons beg end)))))

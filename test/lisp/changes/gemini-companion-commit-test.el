@@ -388,6 +388,26 @@ Assisted-by: Gemini CLI 0.61.0")
                                           (t "not known: 1\n*\\'"))
                                     said))))))))
 
+(ert-deftest gemini-companion-commit-message-knows-other-comments-of-git ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First" "b" "D\n")
+    (pcase-dolist (`(,sign . ,message) '((";" . "First") ("auto" . "First")
+                                         ("auto" . "Subject\n\n# 1\n- First")
+                                         ("@" . "Subject\n\n# 1\n- First")))
+      (dolist (options '(("-a") ("-a" "-v")))
+        (ert-info ((format "%s %S" sign options))
+          (gemini-companion-test-write "template" (if (equal "First" message) ""
+                                                    "Subject\n\n# 1"))
+          (gemini-companion-commit-test-git "config" "core.commentChar" sign)
+          (gemini-companion-commit-test-git "config" "commit.template" "template")
+          (should (equal (concat message "\n\nAssisted-by: Gemini CLI 0.61.0")
+                         (apply #'gemini-companion-commit-test-message
+                                (lambda ()
+                                  (goto-char (point-max))
+                                  (gemini-companion-commit-message))
+                                options)))
+          (gemini-companion-commit-test-git "reset" "-q" "HEAD^"))))))
+
 (ert-deftest gemini-companion-commit-message-leaves-out-a-commit-that-was-killed ()
   (gemini-companion-commit-test-with-turns
     (gemini-companion-commit-test-turn session "First" "a" "one\n")
