@@ -912,14 +912,14 @@ that the diff does not have are inserted at its end."
                (:include gemini-companion-hunk)
                (:noinline t)
                (:constructor gemini-companion-overview-draw--piece
-                             (new new-end lines mark &optional state with))
+                             (new new-end lines id &optional state with))
                (:copier nil))
   "A hunk of the diff of a file, whose second text is the current one.
-It is a change, or a part of one, which MARK identifies: a cons of `left' or
+It is a change, or a part of one, which ID identifies: a cons of `left' or
 `decided' and its number.  STATE is nil if the change is left, or `kept' or
 `undone'.  With an undone change, the current text would have WITH, a list, in
 place of the lines from NEW to NEW-END."
-  mark state with)
+  id state with)
 
 (defun gemini-companion-overview-draw--pieces (row now others)
   "Return the pieces of the diff of ROW in the lines NOW, in order.
@@ -946,8 +946,8 @@ if they are there without it."
     ;; Lines that were undone come before the line that is now in their place.
     (gemini-companion-overview-draw--in-order (nreverse pieces))))
 
-(defun gemini-companion-overview-draw--pieces-of-change (change now others mark)
-  "Return the pieces of CHANGE, which is left, with MARK, the last one first.
+(defun gemini-companion-overview-draw--pieces-of-change (change now others id)
+  "Return the pieces of CHANGE, which is left, with ID, the last one first.
 For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
   (let ((start (gemini-companion-hunk-new change))
         (end (gemini-companion-hunk-new-end change))
@@ -958,12 +958,12 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
         (when-let* ((at (seq-position lines (aref now other) #'equal)))
           (when (or (< start other) (< 0 at))
             (push (gemini-companion-overview-draw--piece
-                   start other (seq-take lines at) mark)
+                   start other (seq-take lines at) id)
                   pieces))
           (setq start (1+ other)
                 lines (nthcdr (1+ at) lines)))))
     (when (or (< start end) lines)
-      (push (gemini-companion-overview-draw--piece start end lines mark)
+      (push (gemini-companion-overview-draw--piece start end lines id)
             pieces))
     pieces))
 
@@ -1016,7 +1016,7 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
                        when state collect (cons hunk state))
      :postponed (cl-loop
                  for (hunk . piece) in drawn
-                 for (kind . number) = (gemini-companion-overview-draw--piece-mark piece)
+                 for (kind . number) = (gemini-companion-overview-draw--piece-id piece)
                  when (and (eq kind 'left)
                            (gemini-companion-record-postponed-p
                             (nth number (gemini-companion-overview-row-left row))))
@@ -1026,7 +1026,7 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
                            (gemini-companion-overview-draw--shifted (1+ other)
                                                                     from-file))
                          others))
-    (gemini-companion-overview-draw--mark-lines drawn)))
+    (gemini-companion-overview-draw--identify-lines drawn)))
 
 (defun gemini-companion-overview-draw--drawn (pieces)
   "Return an alist from each hunk to draw to its piece, one of PIECES, in order.
@@ -1065,9 +1065,9 @@ of the hunk in the text of LINE and the hunk in the other text."
                 (gemini-companion-hunk-new-end hunk))))
     (_ line)))
 
-(defun gemini-companion-overview-draw--mark-lines (drawn)
+(defun gemini-companion-overview-draw--identify-lines (drawn)
   "Put properties that identify its change on the lines of each hunk in the buffer.
-DRAWN is an alist from each hunk as it was drawn to its piece, whose mark is the
+DRAWN is an alist from each hunk as it was drawn to its piece, whose ID is the
 value of the text property `gemini-companion-overview-change'."
   (let ((position (point-min)))
     (while (< position (point-max))
@@ -1080,7 +1080,7 @@ value of the text property `gemini-companion-overview-change'."
            position next
            (list 'gemini-companion-hunk piece
                  'gemini-companion-overview-change
-                 (gemini-companion-overview-draw--piece-mark piece))))
+                 (gemini-companion-overview-draw--piece-id piece))))
         (setq position next)))))
 
 (provide 'gemini-companion-overview-draw)

@@ -140,14 +140,14 @@ A command that decides about ROW draws the result."
     (setq row (gemini-companion-overview-page-parent row)))
   row)
 
-(defun gemini-companion-overview-page-mark ()
+(defun gemini-companion-overview-page-change-id ()
   "Return a cons that identifies the change at point in its row, or nil.
 The car is `left' or `decided', the cdr the number of the change."
   (get-text-property (point) 'gemini-companion-overview-change))
 
 (defun gemini-companion-overview-page-change ()
   "Return the change at point, left or decided, as it was drawn, or nil."
-  (pcase (gemini-companion-overview-page-mark)
+  (pcase (gemini-companion-overview-page-change-id)
     (`(left . ,number)
      (nth number (gemini-companion-overview-row-left (gemini-companion-overview-page-row))))
     (`(decided . ,number)
@@ -678,8 +678,8 @@ Only changes that are left are counted."
     (catch 'here
       (dolist (row (gemini-companion-overview-page-all-rows))
         (when (eq row here)
-          (when (eq 'left (car (gemini-companion-overview-page-mark)))
-            (cl-incf index (cdr (gemini-companion-overview-page-mark))))
+          (when (eq 'left (car (gemini-companion-overview-page-change-id)))
+            (cl-incf index (cdr (gemini-companion-overview-page-change-id))))
           (throw 'here index))
         (cl-incf index (length (gemini-companion-overview-row-left row))))
       index)))
@@ -717,13 +717,13 @@ Stay if there is none."
                       do (cl-return-from search (cons row number))))))
       (gemini-companion-overview-page-go-to-change restored))))
 
-(defun gemini-companion-overview-page--position-of (key mark)
-  "Return where the change with MARK begins in the text below the row of KEY."
+(defun gemini-companion-overview-page--position-of (key id)
+  "Return where the change with ID begins in the text below the row of KEY."
   (pcase (gemini-companion-page-section (list 'body key))
     (`(,beg . ,end)
      (let ((position nil))
        (while (and (not position) (< beg end))
-         (if (equal mark (get-text-property beg 'gemini-companion-overview-change))
+         (if (equal id (get-text-property beg 'gemini-companion-overview-change))
              (setq position beg)
            (setq beg (next-single-property-change
                       beg 'gemini-companion-overview-change nil end))))
@@ -822,7 +822,7 @@ a text such as \"Kept 1 change\"."
   "Go to the change left that is COUNT changes further."
   (let* ((targets (gemini-companion-overview-page-targets))
          (index (gemini-companion-overview-page-target-number))
-         (on (eq 'left (car (gemini-companion-overview-page-mark))))
+         (on (eq 'left (car (gemini-companion-overview-page-change-id))))
          (number (if (< 0 count)
                      (+ index (if on count (1- count)))
                    (+ index count))))
@@ -843,7 +843,7 @@ Skip rows and changes that need no decision, unless there are no others."
    (or (gemini-companion-overview-page--change back)
        (gemini-companion-overview-page-heading-beside back)
        (user-error (if back "This is the first row" "This is the last row"))))
-  (when (gemini-companion-overview-page-mark)
+  (when (gemini-companion-overview-page-change-id)
     (gemini-companion-overview-page--reveal)))
 
 (defun gemini-companion-overview-page-heading-beside (back)

@@ -260,7 +260,7 @@ it is a menu of these."
   "Return what is at point: a kind of row, or `change', `kept' or `undone'.
 For several files of one edit, return `several', and for the note of a turn,
 `turn-note'."
-  (pcase (gemini-companion-overview-page-mark)
+  (pcase (gemini-companion-overview-page-change-id)
     (`(left . ,_) 'change)
     (`(decided . ,_)
      (gemini-companion-record-decided-state (gemini-companion-overview-page-change)))
@@ -356,10 +356,10 @@ They are those that have a word for the header line in the table of commands."
             (hunk (get-text-property (point) 'gemini-companion-hunk))
             (number (if (eq kind 'proposal)
                         (seq-position (gemini-companion-edit-known-hunks edit) hunk)
-                      (cdr (gemini-companion-overview-page-mark))))
+                      (cdr (gemini-companion-overview-page-change-id))))
             (count (cond ((eq kind 'proposal)
                           (length (gemini-companion-edit-known-hunks edit)))
-                         ((eq 'left (car (gemini-companion-overview-page-mark)))
+                         ((eq 'left (car (gemini-companion-overview-page-change-id)))
                           (length (gemini-companion-overview-row-left row))))))
        (if (and number count)
            (format "%s %d of %d%s" name (1+ number) count
@@ -514,7 +514,7 @@ asked about several files; changes that are marked later stay."
     (gemini-companion-overview--refuse row "a accepts it" "a allows it")
     (cond
      (selected (gemini-companion-overview--decide-selected selected 'keep))
-     ((gemini-companion-overview-page-mark) (gemini-companion-overview--keep-change))
+     ((gemini-companion-overview-page-change-id) (gemini-companion-overview--keep-change))
      ((gemini-companion-overview-page-on-heading-p)
       (gemini-companion-overview--keep-row row))
      (t (user-error "No change here; n goes to the next one")))))
@@ -530,11 +530,11 @@ text, and those of the selected lines among the removed ones of the change."
           (selected nil))
       (gemini-companion-overview--call-in-region
        (lambda ()
-         (when-let* ((mark (gemini-companion-overview-page-mark))
-                     ((eq 'left (car mark))))
+         (when-let* ((id (gemini-companion-overview-page-change-id))
+                     ((eq 'left (car id))))
            (let* ((here (gemini-companion-overview-page-row))
                   (its-record (gemini-companion-overview-row-record here))
-                  (key (cons (gemini-companion-overview-row-key here) mark))
+                  (key (cons (gemini-companion-overview-row-key here) id))
                   (change (or (assoc key selected)
                               (car (push (list key (point) nil nil) selected)))))
              (unless (eq (setq record (or record its-record)) its-record)
@@ -562,14 +562,14 @@ INDEX is that of the line in the text, or among the removed ones of the change.
 Return nil if it is neither, such as a comment."
   (let ((old (get-text-property (point) 'gemini-companion-old))
         (new (get-text-property (point) 'gemini-companion-line))
-        (mark (gemini-companion-overview-page-mark))
+        (id (gemini-companion-overview-page-change-id))
         (count 0))
     (cond ((null new) nil)
           ((null old) (cons 'new (1- new)))
           ((get-text-property (point) 'gemini-companion-hunk)
            (save-excursion
              (while (and (= 0 (forward-line -1))
-                         (equal mark (gemini-companion-overview-page-mark))
+                         (equal id (gemini-companion-overview-page-change-id))
                          (get-text-property (point) 'gemini-companion-old))
                (setq count (1+ count))))
            (cons 'old count)))))
@@ -649,7 +649,7 @@ It stays left; to keep its file or turn, or to commit it, does not keep it.  On
 such a change, take that back."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (unless (eq 'left (car (gemini-companion-overview-page-mark)))
+  (unless (eq 'left (car (gemini-companion-overview-page-change-id)))
     (user-error "No change left here; n goes to the next one"))
   (let ((row (gemini-companion-overview-page-row)))
     (gemini-companion-overview-page-after
@@ -692,7 +692,7 @@ after a question."
      ((eq 'taken (gemini-companion-overview-row-kind row))
       (gemini-companion-overview--undo-taken row))
      (whole (gemini-companion-overview--undo-edits row))
-     ((gemini-companion-overview-page-mark) (gemini-companion-overview--undo-change))
+     ((gemini-companion-overview-page-change-id) (gemini-companion-overview--undo-change))
      ((or (gemini-companion-overview--unrecorded-p row)
           (gemini-companion-overview-row-empty-p row))
       (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)))
@@ -1260,7 +1260,7 @@ From a change, go to the next change that is left, in this file or the next one.
   (interactive "p" gemini-companion-overview-mode)
   (let ((count (or count 1))
         (here (gemini-companion-overview-page-row-or-error)))
-    (if (gemini-companion-overview-page-mark)
+    (if (gemini-companion-overview-page-change-id)
         (gemini-companion-overview-page-move-by-changes count)
       (gemini-companion-overview-page-go-to-row
        (or (gemini-companion-overview--sibling here count)

@@ -112,7 +112,7 @@ GO = """
   (goto-char (point-min))
   (while (not (eobp))
     (when (and (not (invisible-p (point)))
-               (or (gemini-companion-overview-page-mark)
+               (or (gemini-companion-overview-page-change-id)
                    (and (gemini-companion-overview-page-on-heading-p)
                         (memq (gemini-companion-overview-page-kind)
                               '(cli turn reviewed file)))))
@@ -128,7 +128,7 @@ GO = """
              ((gemini-companion-record-decided-p change)
               (symbol-name (gemini-companion-record-decided-state change)))
              (t "left"))
-       (let ((mark (gemini-companion-overview-page-mark))
+       (let ((mark (gemini-companion-overview-page-change-id))
              (bounds (gemini-companion-page-section
                       (list 'body (gemini-companion-overview-row-key
                                    (gemini-companion-overview-page-row)))))
@@ -139,7 +139,7 @@ GO = """
              (while (< (point) (cdr bounds))
                (let ((prefix (get-text-property (point) 'line-prefix)))
                  ;; A line of a hunk without a prefix is one of a comment.
-                 (when (and (equal mark (gemini-companion-overview-page-mark))
+                 (when (and (equal mark (gemini-companion-overview-page-change-id))
                             (or prefix
                                 (null (get-text-property
                                        (point) 'gemini-companion-hunk))))

@@ -581,7 +581,7 @@ Then all is as before."
       (goto-char (point-min))
       (while (not (eobp))
         (when (and (not (invisible-p (point)))
-                   (or (gemini-companion-overview-page-mark)
+                   (or (gemini-companion-overview-page-change-id)
                        (and (gemini-companion-overview-page-on-heading-p)
                             (memq (gemini-companion-overview-page-kind)
                                   '(cli turn reviewed file)))))
@@ -705,8 +705,8 @@ Questions are answered by ANSWER, by default yes."
   "Return the changes that KEYS, which keep, will keep at ROW."
   (with-current-buffer "*gemini*"
     (cond
-     ((and (equal keys "k") (gemini-companion-overview-page-mark))
-      (when (eq 'left (car (gemini-companion-overview-page-mark)))
+     ((and (equal keys "k") (gemini-companion-overview-page-change-id))
+      (when (eq 'left (car (gemini-companion-overview-page-change-id)))
         (list (list (gemini-companion-overview-row-record row)
                     (gemini-companion-overview-page-change)))))
      ((equal keys "k") (gemini-companion-overview-row-groups row))
