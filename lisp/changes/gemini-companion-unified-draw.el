@@ -24,6 +24,44 @@
   "Number of lines to display at first; the rest is folded.
 Each unfolding of the rest doubles the number.")
 
+;; A terminal with 256 colors has no pale red and green: Emacs would display purple
+;; and teal for the colors of `diff-mode'.  So these faces use colors of the terminal.
+(defface gemini-companion-removed
+  '((((type tty) (class color) (min-colors 256) (background light))
+     :background "#ffd7d7" :extend t)
+    (((type tty) (class color) (min-colors 256) (background dark))
+     :background "#5f0000" :extend t)
+    (t :inherit diff-removed))
+  "Face of lines that a CLI removes, and of the text before a change."
+  :group 'gemini-companion-reviews)
+
+(defface gemini-companion-added
+  '((((type tty) (class color) (min-colors 256) (background light))
+     :background "#d7ffd7" :extend t)
+    (((type tty) (class color) (min-colors 256) (background dark))
+     :background "#005f00" :extend t)
+    (t :inherit diff-added))
+  "Face of lines that a CLI adds."
+  :group 'gemini-companion-reviews)
+
+(defface gemini-companion-removed-words
+  '((((type tty) (class color) (min-colors 256) (background light))
+     :background "#ffafaf")
+    (((type tty) (class color) (min-colors 256) (background dark))
+     :background "#870000")
+    (t :inherit diff-refine-removed))
+  "Face of the words that differ in a removed line."
+  :group 'gemini-companion-reviews)
+
+(defface gemini-companion-added-words
+  '((((type tty) (class color) (min-colors 256) (background light))
+     :background "#87ff87")
+    (((type tty) (class color) (min-colors 256) (background dark))
+     :background "#008700")
+    (t :inherit diff-refine-added))
+  "Face of the words that differ in an added line."
+  :group 'gemini-companion-reviews)
+
 (defface gemini-companion-user-edited
   '((t :inherit (bold font-lock-variable-name-face)))
   "Face of the mark before lines that you have changed in a proposal."
