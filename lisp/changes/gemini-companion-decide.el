@@ -463,7 +463,8 @@ If WHOLE is non-nil, the first problem is an error, and the user cannot stop."
                                          (push item done))
                                        (funcall then)))))
                       (error
-                       (when whole
+                       ;; After its end, it is an error of what follows.
+                       (unless (and waits (not whole))
                          (signal (car problem) (cdr problem)))
                        (funcall fails item (gemini-companion-text-problem problem))
                        (funcall then))))))

@@ -523,6 +523,22 @@ c has changed meanwhile; review it again"
             (when buffer-file-name
               (set-buffer-modified-p nil))))))))
 
+;; The error that nothing was done counted as one of the last file.
+(ert-deftest gemini-companion-decide-reports-once-that-nothing-was-done ()
+  (let ((ends 0))
+    (should (equal "Nothing done"
+                   (gemini-companion-test-refusal
+                     (gemini-companion-decide-run
+                      "Doing"
+                      (mapcar (lambda (name)
+                                (gemini-companion-decide-item :name name :remote t))
+                              '("a" "b"))
+                      (lambda (_ end) (funcall end "it is red"))
+                      (lambda (&rest _)
+                        (cl-incf ends)
+                        (user-error "Nothing done"))))))
+    (should (= 1 ends))))
+
 ;; Some items end at once, some later in any order or never, as on a host that does not
 ;; answer; some fail.
 (ert-deftest gemini-companion-decide-ends-each-item-once ()
