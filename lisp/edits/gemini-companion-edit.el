@@ -133,6 +133,9 @@ FILE is an absolute name; nil, as of a loop of symbolic links, has none."
       (setq directory (file-name-directory (directory-file-name directory))))
     (nreverse missing)))
 
+(defconst gemini-companion-edit-most 100
+  "Maximum weight of the recorded edits, each of which weighs 1 or more.")
+
 (defvar gemini-companion-edit--all nil
   "The recorded edits, the newest first.")
 
@@ -223,10 +226,10 @@ It is 1 for each 400 kB of its texts."
             400000)))
 
 (defun gemini-companion-edit--pruned (edits)
-  "Return EDITS, the last one first, up to a weight of 100.
+  "Return EDITS, the last one first, up to the weight that is kept.
 Also return older edits that are under review, or whose outcome the CLI has not
 received."
-  (let ((capacity 100)
+  (let ((capacity gemini-companion-edit-most)
         (remaining nil))
     (dolist (edit edits)
       (cl-decf capacity (gemini-companion-edit--weight edit))

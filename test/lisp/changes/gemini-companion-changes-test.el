@@ -800,7 +800,7 @@ Return the number of changes that are left."
 (defmacro gemini-companion-changes-test-with-few-edits (files &rest body)
   "Evaluate BODY with FILES and marks, and with ten edits in the list of edits."
   (declare (indent 1) (debug t))
-  `(cl-letf (((symbol-function 'gemini-companion-edit--weight) (lambda (_) 10)))
+  `(let ((gemini-companion-edit-most 10))
      (gemini-companion-test-with-changes ,files ,@body)))
 
 (ert-deftest gemini-companion-changes-reviewed-of-old-edits-are-forgotten ()
