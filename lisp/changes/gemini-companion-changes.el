@@ -114,7 +114,7 @@ that no CLI has written, without those that the file had before the first edit."
   "Alist from true names of files to records of which only origins are left.
 The last one is first, see `gemini-companion-record-past'.")
 
-(defconst gemini-companion-changes--most-past 200000
+(defconst gemini-companion-changes-most-past 200000
   "Maximum number of lines of `gemini-companion-changes--past'.")
 
 (defvar gemini-companion-changes-history-function #'ignore
@@ -458,12 +458,16 @@ So are edits of which nothing else is recorded."
   (when-let* ((past (gemini-companion-record-past
                      (gemini-companion-changes-file-lines record)
                      (gemini-companion-origin-function))))
-    (let ((room gemini-companion-changes--most-past))
+    (let ((room gemini-companion-changes-most-past)
+          (name (gemini-companion-changes-file-name record)))
       (setq gemini-companion-changes--past
-            (seq-take-while
-             (pcase-lambda (`(,_ . ,lines)) (<= 0 (cl-decf room (length lines))))
-             (cons (cons (gemini-companion-changes-file-name record) past)
-                   gemini-companion-changes--past))))))
+            (seq-filter (pcase-lambda (`(,_ . ,lines))
+                          (when (<= (length lines) room)
+                            (cl-decf room (length lines))
+                            t))
+                        (cons (cons name past)
+                              (cl-remove name gemini-companion-changes--past
+                                         :key #'car :test #'equal)))))))
 
 (defun gemini-companion-changes--before (edit)
   "Return the text that the file of EDIT had, or nil if it was not recorded."

@@ -19,6 +19,9 @@
          (gemini-companion-test-set-sessions (list gemini qwen))
          ,@body))))
 
+(defvar gemini-companion-why-test--number 0
+  "The number of the last line.")
+
 (defun gemini-companion-why-test-writes (session prompt file text &optional reviewed)
   "Write TEXT to FILE in a turn of SESSION with PROMPT, and return the edit.
 REVIEWED is non-nil if the user accepts it."
@@ -38,9 +41,11 @@ REVIEWED is non-nil if the user accepts it."
                      said)))))
 
 (defun gemini-companion-why-test-drop-edits (session)
-  "Let the list of edits drop all of them, and make SESSION write another file."
-  (dotimes (n 101)
-    (gemini-companion-test-accepts "other" (format "%d\n" n) session)))
+  "Let the list of edits drop all but one by SESSION of another file."
+  (let ((gemini-companion-edit-most 1))
+    (dotimes (_ 2)
+      (gemini-companion-test-accepts
+       "other" (format "%d\n" (cl-incf gemini-companion-why-test--number)) session))))
 
 (defconst gemini-companion-why-test-known
   "\\`%s, [0-9-]\\{10\\} [0-9:]\\{5\\}, %s, prompt: %s\\'"
@@ -150,6 +155,21 @@ WHAT has become of it."
       (should (string-match-p "accepted, prompt: Use words"
                               (gemini-companion-why-test-says 9))))))
 
+(ert-deftest gemini-companion-why-tells-a-formatter-of-a-save-from-the-user ()
+  (gemini-companion-why-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-why-test-writes gemini "Use words" "a"
+                                      "one(\n)\n2\n3\n4\n5\n6\n7\n8\nnine\n")
+    (switch-to-buffer (find-file-noselect "a"))
+    (add-hook 'before-save-hook
+              (lambda () (gemini-companion-why-test-replace "one(\n)" "ONE()"))
+              nil t)
+    (gemini-companion-why-test-replace "nine" "neun")
+    (save-buffer)
+    (should (string-match-p "not reviewed, formatted since, prompt: Use words"
+                            (gemini-companion-why-test-says 1)))
+    (should (string-match-p "not reviewed, changed since by you or another program"
+                            (gemini-companion-why-test-says 9)))))
+
 (ert-deftest gemini-companion-why-stays-when-edits-are-dropped ()
   (gemini-companion-why-test-with `(("a" ,gemini-companion-test-lines)
                                     ("b" ,gemini-companion-test-lines))
@@ -185,6 +205,20 @@ WHAT has become of it."
     (should (equal "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" (gemini-companion-text-bytes "a")))
     (should (string-match-p "Use words" (gemini-companion-why-test-says 9)))
     (should (string-match-p "\\`Unknown" (gemini-companion-why-test-says 8)))))
+
+(ert-deftest gemini-companion-why-remembers-files-up-to-a-number-of-lines ()
+  (let ((gemini-companion-changes-most-past 8))
+    (gemini-companion-why-test-with nil
+      (pcase-dolist (`(,file . ,lines) '(("a" . 3) ("large" . 9) ("b" . 3) ("c" . 3)))
+        (gemini-companion-why-test-writes
+         gemini "Use words" file (apply #'concat (make-list lines "x\n")) t))
+      (gemini-companion-why-test-drop-edits qwen)
+      (should (equal '(nil nil t t)
+                     (mapcar (lambda (file)
+                               (and (string-match-p
+                                     "Use words" (gemini-companion-why-test-says 1 file))
+                                    t))
+                             '("a" "large" "b" "c")))))))
 
 (ert-deftest gemini-companion-why-survives-what-others-do-with-a-forgotten-edit ()
   (gemini-companion-why-test-with `(("a" ,gemini-companion-test-lines))
@@ -244,9 +278,6 @@ WHAT has become of it."
 
 ;; Each text is unique, and says who has written it: c and the number of the turn for a
 ;; CLI, b for the first text, u for the user.
-
-(defvar gemini-companion-why-test--number 0
-  "The number of the last line.")
 
 (defun gemini-companion-why-test-lines (whose count)
   "Return COUNT new lines of WHOSE, a list."
