@@ -1259,6 +1259,12 @@ Signal a `user-error' if all are postponed."
                when now collect (cons record now))
       (user-error "All changes here are marked later; k on each keeps it")))
 
+(defun gemini-companion-changes-to-keep (changes)
+  "Return those of the selected CHANGES that a keep is meant for.
+Among others, postponed ones stay; if there are no others, they are meant."
+  (or (seq-remove #'gemini-companion-record-postponed-p changes)
+      changes))
+
 (defun gemini-companion-changes-flag-undone (record hunks undone)
   "Record that HUNKS of RECORD are UNDONE, or not any more.
 Do not update its changes: the text may be incomplete.  The next update does."

@@ -664,7 +664,10 @@ Otherwise, undo them.  Then go to the next change."
                (others (gemini-companion-walk--others record)))
     (gemini-companion-walk--after
      others (gemini-companion-undo-decide
-              (if keep 'keep 'undo) (list (cons record changes))
+              (if keep 'keep 'undo)
+              (list (cons record (if keep
+                                     (gemini-companion-changes-to-keep changes)
+                                   changes)))
               :unit (if parts 'line 'change)))))
 
 (defun gemini-companion-undo-changes (&optional turn)
@@ -682,7 +685,8 @@ files are deleted, after asking."
 
 (defun gemini-companion-keep-change ()
   "Keep the change at point, and go to the next one.
-With an active region, keep what the CLI has changed in its lines."
+With an active region, keep what the CLI has changed in its lines; among other
+changes, those that are marked later stay."
   (interactive)
   (gemini-companion-walk--begin-here)
   (gemini-companion-walk--decide-here 'keep))

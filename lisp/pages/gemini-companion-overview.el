@@ -601,7 +601,10 @@ SELECTED is the value of `gemini-companion-overview--selected'."
     (deactivate-mark)
     (gemini-companion-overview-page-after
      index row (gemini-companion-undo-decide
-                (if keep 'keep 'undo) (list (cons record parts))
+                (if keep 'keep 'undo)
+                (list (cons record (if keep
+                                       (gemini-companion-changes-to-keep parts)
+                                     parts)))
                 :unit (if (seq-difference parts changes #'eq) 'line 'change)))))
 
 (defun gemini-companion-overview--keep-change ()

@@ -966,6 +966,16 @@ answer; answer that first; %s has changed meanwhile" late)
     (should (string-prefix-p "Kept 1 change; no changes are left"
                              (gemini-companion-test-walk "K")))))
 
+(ert-deftest gemini-companion-walk-postponed-change-is-not-kept-with-others-selected ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+    (gemini-companion-test-walk 'gemini-companion-next-change "l")
+    (gemini-companion-walk-test-select 1 5)
+    (gemini-companion-keep-change)
+    (should (equal '(1 9) (gemini-companion-test-marked "a")))
+    (gemini-companion-walk-test-select 1 2)
+    (gemini-companion-keep-change)
+    (should (equal '(9) (gemini-companion-test-marked "a")))))
+
 (ert-deftest gemini-companion-walk-postponed-change-is-decided-by-its-own-keys ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
     (gemini-companion-test-walk 'gemini-companion-next-change "l" "l" "l")

@@ -277,7 +277,14 @@ since when a CLI waits: the name is longer."
                               lines))))
     (gemini-companion-overview-test-keys "p")
     (should (string-search "1 of 3, later" (gemini-companion-overview-test-header)))
-    ;; Neither the file nor the CLI keeps it.
+    ;; Neither a selection, nor the file, nor the CLI keeps it.
+    (let ((transient-mark-mode t))
+      (push-mark (point) t t)
+      (gemini-companion-overview-test-go-to "+five$")
+      (should (equal "Kept 1 change; 3 changes are left"
+                     (gemini-companion-overview-test-keys "k"))))
+    (gemini-companion-overview-test-keys "C-/")
+    (gemini-companion-overview-test-go-to "l-1$")
     (should (equal "Kept 2 changes; 2 changes are left"
                    (gemini-companion-overview-test-keys "K")))
     (goto-char (point-min))
