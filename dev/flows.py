@@ -92,11 +92,17 @@ def keys(emacs: Editor, file: Path, write: Callable[[str, str], None]) -> None:
     with drawn(emacs, "a write of seven changes"):
         write(before, re.sub(rf"line (?=({numbers})$)", "row ", before, flags=re.M))
     emacs.ask("(progn (call-interactively 'gemini-companion-next-change) nil)")
-    for place, start in ("walk", "ignore"), ("overview", "gemini-companion-turn-page"):
-        emacs.ask(f"(progn ({start}) nil)")
-        for key in "n", "p", "u", "C-_", "k", "C-_", "U", "C-_":
-            with drawn(emacs, f"{key} of the {place}"):
-                emacs.tmux.call("send-keys", "-t", "emacs", key)
+    typed(emacs, "walk")
+    with drawn(emacs, "the overview appears"):
+        emacs.ask("(progn (gemini-companion-turn-page) nil)")
+    typed(emacs, "overview")
+
+
+def typed(emacs: Editor, place: str) -> None:
+    """Type keys in ``place``, and print what each of them draws."""
+    for key in "n", "p", "u", "C-_", "k", "C-_", "U", "C-_":
+        with drawn(emacs, f"{key} of the {place}"):
+            emacs.tmux.call("send-keys", "-t", "emacs", key)
 
 
 def run(emacs: Editor, cli: Client, file: Path) -> None:
