@@ -34,7 +34,7 @@
       :enable overview-written))
     ("Go to" "^"
      ("M-?" gemini-companion-references "References left" (overview)))
-    ("Changes in files" "W"
+    ("Code" "w"
      ("M-?" gemini-companion-references "References left" (global)
       :enable changes-here))))
 

@@ -50,8 +50,9 @@
       :enable changes-here)
      ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
       :enable changes-here))
+    ("Code" nil
+     ("w" gemini-companion-why "Why this line is there" (global change)))
     ("Changes in files" "M"
-     ("w" gemini-companion-why "Why this line is there" (global change))
      ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
     ("Connection" "i"

@@ -56,7 +56,7 @@ BELOW is an alist from the title of a group to the one above it in its column."
 (pcase-dolist (`(,name ,documentation ,contexts ,below)
                '((gemini-companion-menu
                   "Display the commands of gemini-companion in a menu." (global)
-                  (("Reviews" . "CLI")))
+                  (("Reviews" . "CLI") ("Code" . "Connection")))
                  (gemini-companion-overview-menu
                   "Display the commands of the overview in a menu." (overview)
                   (("Show" . "Waiting")))))
