@@ -51,7 +51,7 @@
      ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
       :enable changes-here))
     ("Code" nil
-     ("w" gemini-companion-why "Why this line is there" (global change)))
+     ("w" gemini-companion-why "Why this line" (global change)))
     ("Changes in files" "M"
      ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
