@@ -24,6 +24,7 @@
 
 (declare-function gemini-companion-changes-left "gemini-companion-changes")
 (declare-function gemini-companion-decision-undo "gemini-companion-decision")
+(declare-function gemini-companion-overview--level "gemini-companion-overview")
 (declare-function gemini-companion-overview-page-write "gemini-companion-overview-page")
 (declare-function gemini-companion-overview-undo-file "gemini-companion-overview")
 (declare-function gemini-companion-turn-page "gemini-companion-overview")
