@@ -328,11 +328,13 @@ WHAT has become of it."
   (gemini-companion-turn-begin session (format "Turn %d" number) t)
   (dotimes (_ (1+ (random 5)))
     (let* ((file (nth (random (length files)) files))
-           (text (gemini-companion-why-test-changed
-                  (gemini-companion-text-bytes file) (format "c%d" number))))
+           (before (gemini-companion-text-bytes file))
+           (after (gemini-companion-why-test-changed before (format "c%d" number))))
       (if (= 0 (random 2))
-          (gemini-companion-test-accepts file text session)
-        (gemini-companion-test-writes file text session)))))
+          (gemini-companion-test-accepts file after session)
+        (gemini-companion-test-write file after)
+        (gemini-companion-revert-now (expand-file-name file))
+        (gemini-companion-reported-write session (expand-file-name file) before after)))))
 
 (defun gemini-companion-why-test-answer (text said)
   "Return whether SAID is right about the line TEXT: `right', `unknown' or a list."
@@ -349,6 +351,8 @@ WHAT has become of it."
   "No line is another turn's, and no line of the user or of before is a CLI's."
   (random "why")
   (let* ((gemini-companion-why-test--number 0)
+         ;; More than four of five edits are dropped.
+         (gemini-companion-edit-most 40)
          (files (mapcar (apply-partially #'format "f%d") (number-sequence 1 50)))
          (answers nil))
     (gemini-companion-why-test-with
