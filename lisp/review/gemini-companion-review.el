@@ -375,7 +375,10 @@ and signal the error again."
             (with-current-buffer buffer
               (add-hook 'pre-redisplay-functions
                         (lambda (_window)
-                          (unless (gemini-companion-view-drawn view)
+                          ;; After a timer, Emacs also draws while keys wait to be
+                          ;; read, which were typed before.
+                          (unless (or (gemini-companion-view-drawn view)
+                                      (input-pending-p))
                             (setf (gemini-companion-view-drawn view) (float-time))))
                         nil t))))
       ((error quit)
