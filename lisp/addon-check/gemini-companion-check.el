@@ -88,7 +88,7 @@ The last one comes first.")
   "Regexp for base names of files that programs such as make read and run first.
 Case is ignored.")
 
-(defconst gemini-companion-check--most-output (* 4 1024 1024)
+(defvar gemini-companion-check-most-output (* 4 1024 1024)
   "Number of characters of output after which a command is killed.")
 
 ;;;; The command
@@ -153,7 +153,7 @@ If that is unknown, so is the answer."
         (gemini-companion-overview-row-problem row)
         ;; A file that was deleted, or is not in UTF-8, has no record.
         (and (null (gemini-companion-overview-row-record row))
-             (memq (gemini-companion-edit-decision edit) '(unreviewed automatic))
+             (memq (gemini-companion-edit-answer edit) '(unreviewed automatic))
              (gemini-companion-changes-there-p edit)))))
 
 (defun gemini-companion-check--names (row)
@@ -308,7 +308,7 @@ much is killed."
                           (concat (and (<= 300 columns) "\n")
                                   (replace-regexp-in-string
                                    "[^\n]\\{300\\}" "\\&\n" text t))))
-    (when (< gemini-companion-check--most-output (buffer-size buffer))
+    (when (< gemini-companion-check-most-output (buffer-size buffer))
       (kill-process process))))
 
 (defun gemini-companion-check--end (run process)

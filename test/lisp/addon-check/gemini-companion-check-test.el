@@ -155,8 +155,30 @@ echo .env:1: error: S3CRET; echo a:1: error: no password in .env; exit 1\n"))
 
 (ert-deftest gemini-companion-check-kills-a-command-that-prints-without-end ()
   (gemini-companion-check-test-with nil
-    (gemini-companion-check-test-runs "yes 12345678901234567890123456789012345678901234567890")
-    (gemini-companion-check-test-becomes "✗ yes .*: killed")))
+    (let ((gemini-companion-check-most-output 100000))
+      (gemini-companion-check-test-runs "yes")
+      (gemini-companion-check-test-becomes "✗ yes: killed"))))
+
+(ert-deftest gemini-companion-check-that-runs-is-killed-for-the-next-one-by-a-yes ()
+  (gemini-companion-check-test-with nil
+    (gemini-companion-overview-test-turns session
+      ("First" ("a" "3\n")) ("Second" ("a" "4\n")))
+    (gemini-companion-list)
+    (gemini-companion-overview-test-keys "2")
+    (gemini-companion-overview-test-go-to "First")
+    (gemini-companion-check-test-runs "sleep 1000")
+    (gemini-companion-overview-test-go-to "Second")
+    (should-error (gemini-companion-overview-test-keys
+                   "C-u V C-a C-k t r u e RET y n o RET"))
+    (gemini-companion-overview-test-go-to "Second")
+    ;; The yes to the command is known.
+    (gemini-companion-overview-test-keys "C-u V C-a C-k t r u e RET y e s RET")
+    (gemini-companion-overview-test-keys "3")
+    (gemini-companion-check-test-becomes "✓ true")
+    (gemini-companion-check-test-becomes "✗ sleep 1000: killed")
+    (gemini-companion-overview-test-go-to "sleep 1000")
+    (should (string-match-p "Output of this check is gone"
+                            (gemini-companion-check-test-keys "RET")))))
 
 ;;;; What must not run
 
