@@ -139,9 +139,11 @@ SYMBOL is a value of `gemini-companion-references--read' for this buffer."
    (expand-file-name (xref-location-group (xref-item-location xref)))))
 
 (defun gemini-companion-references--files (turn)
-  "Return the true names of the files that the edits of TURN touch."
+  "Return the true names of the files that edits of TURN have written.
+Without those that were rejected or undone: their callers are as before."
   (cl-loop for edit in (gemini-companion-edits)
-           when (eq turn (gemini-companion-edit-turn edit))
+           when (and (eq turn (gemini-companion-edit-turn edit))
+                     (gemini-companion-changes-there-p edit))
            append (mapcar #'gemini-companion-text-true-name
                           (gemini-companion-changes-names edit))))
 

@@ -651,10 +651,10 @@ Return the next phase, or nil if the task has ended."
     'inserted))
 
 (defun gemini-companion-prompt--resting (task screen)
-  "Append the text of TASK to its file after a second without a key.
-Return the next phase, or nil if SCREEN shows a prompt that might be run as a
-command: the task has ended then.  If SCREEN has been nil for ten seconds, seek
-the prompt by a sentinel."
+  "Append the text of TASK to its file once SCREEN has shown a prompt for a second.
+Return the next phase, or nil if the prompt might be run as a command: the task
+has ended then.  If SCREEN has been nil for ten seconds, and TASK has a terminal
+to type in, seek the prompt by a sentinel."
   (pcase-let (((cl-struct gemini-companion-prompt--task
                           process seen missed)
                task))

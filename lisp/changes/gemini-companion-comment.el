@@ -215,7 +215,8 @@ Move the comments on a proposal that has ended to its file."
 
 (defun gemini-companion-comment--now (comment)
   "Return the number of the first line of COMMENT, or nil if its lines are gone.
-Removed lines are counted in the text before their removal."
+It is that of its live overlay, or else the last one that is known.  Removed
+lines are counted in the text before their removal."
   (let ((overlay (gemini-companion-comment-overlay comment)))
     (if (and (gemini-companion-comment-first comment)
              (gemini-companion-comment--live-p comment))

@@ -47,8 +47,9 @@
 ;;;; Customization
 
 (defcustom gemini-companion-keep-committed t
-  "Non-nil means keep the changes that you commit in Emacs.
-This is for commits by VC and Magit, with all lines of a change."
+  "Non-nil means that a commit of yours keeps the changes whose lines it has.
+This is for commits by VC and Magit in this Emacs, and for others that the
+server has seen while no CLI was in a turn."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
@@ -363,10 +364,11 @@ The line does not begin with #, as Git would remove it."
    (gemini-companion-text-sign ?\u2026 "...")))
 
 (defun gemini-companion-commit--prompt (edit root)
-  "Return the prompt of EDIT as a line, or nil if it is not known.
+  "Return the prompt of EDIT as a line, or nil if no CLI has reported it.
 If one of its words may be the name of an excluded file, in the directory of its
 CLI or in ROOT, return `excluded'."
   (when-let* ((turn (gemini-companion-edit-turn edit))
+              ((gemini-companion-turn-reported turn))
               (prompt (gemini-companion-turn-prompt turn)))
     (if (cl-loop
          for directory in (delq nil (list (gemini-companion-session-directory
@@ -507,10 +509,11 @@ Other lines stay whole, and the first one of a message for Git is its subject."
 
 (defun gemini-companion-commit-message ()
   "Insert a draft of the commit message in this buffer: what you have asked for.
-The first line of the prompt is the subject if one turn has written what is
-committed; those of several turns are a list.  The trailer `Assisted-by' names
-the CLIs.  A prompt that may name an excluded file is left out.  What the
-message has already stays, and is not inserted again.  No model is asked."
+The first line of the prompt is the subject if the message is empty and one turn
+has written what is committed; otherwise the prompts are a list.  The trailer
+`Assisted-by' names the CLIs.  A prompt that may name an excluded file is left
+out, and counted in the echo area.  What the message has already stays, and is
+not inserted again.  No model is asked."
   (interactive "*")
   (pcase-let* ((`(,root ,variables ,files) (gemini-companion-commit--here))
                (edits (or (gemini-companion-commit--edits root variables files)

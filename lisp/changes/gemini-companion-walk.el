@@ -706,8 +706,8 @@ point, in all files.  Changes that are marked later stay."
 
 (defun gemini-companion-postpone-change ()
   "Decide about the change at point later, and go to the next one.
-It stays left; to keep all changes of a file or turn, or to commit it, does not
-keep it.  On such a change, take that back."
+It stays left when you keep its file or turn, or commit it; an undo of these
+undoes it.  On such a change, take that back."
   (interactive)
   (gemini-companion-walk--begin-here)
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))

@@ -102,7 +102,8 @@ The value is an alist from true names of files to bytes.")
                                          (gemini-companion-changes-file-name record))))
 
 (defun gemini-companion-invariants--looked (record buffer)
-  "Check the changes of RECORD, and their marks in BUFFER, which visits its file."
+  "Check the changes of RECORD, and their marks in BUFFER, which visits its file.
+Log that they were looked at."
   (when record
     (let ((changes (gemini-companion-changes-file-known record)))
       (gemini-companion-log-record

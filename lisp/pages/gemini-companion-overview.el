@@ -648,8 +648,8 @@ values and VERB, see `gemini-companion-undo-decide'."
 
 (defun gemini-companion-overview-postpone ()
   "Decide about the change at point later, and go to the next one.
-It stays left; to keep its file or turn, or to commit it, does not keep it.  On
-such a change, take that back."
+It stays left when you keep its file or turn, or commit it; an undo of these
+undoes it.  On such a change, take that back."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (unless (eq 'left (car (gemini-companion-overview-page-change-id)))

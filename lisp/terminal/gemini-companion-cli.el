@@ -55,7 +55,7 @@
 
 (defcustom gemini-companion-run-commands nil
   "Commands that start the CLIs, an alist of (CLIENT . COMMAND).
-CLIENT is \"gemini\", \"qwen\", \"copilot\" or \"pi\".  COMMAND is a program,
+CLIENT is the name of its program, such as \"gemini\".  COMMAND is a program,
 or a list (PROGRAM ARG...).  A CLI that is not in the alist is started by
 the program of its name."
   :type `(alist :key-type (choice ,@gemini-companion-cli--choices)
@@ -67,7 +67,7 @@ the program of its name."
 
 (defcustom gemini-companion-run-client nil
   "CLI that `gemini-companion-run' starts.
-It is \"gemini\", \"qwen\", \"copilot\" or \"pi\".  Nil means the installed
+It is the name of its program, such as \"gemini\".  Nil means the installed
 CLI.  If several are installed, the command asks, and sets this option."
   :type `(choice (const :tag "The installed CLI" nil)
                  ,@gemini-companion-cli--choices)

@@ -8,7 +8,9 @@ Snapshots are taken in threads, and a CLI waits for them for a moment only.
 A write has an owner only by proof: both snapshots have looked at the file, and a call
 has run in between.  That a call has run is known by its end; some CLIs announce a call
 before they ask the user, who may refuse it.  What Emacs writes meanwhile has numbers,
-which are asked for at both ends of a snapshot, and are the user's.
+which are asked for at both ends of a snapshot, and are the user's.  If calls of
+several CLIs have run, the one whose event ends the interval is named, and the others
+beside it; an interval with announced calls only is held until one of them ends.
 """
 
 import asyncio
