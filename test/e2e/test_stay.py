@@ -184,7 +184,9 @@ def judged(emacs: Emacs, typist: Typist, before: str, selected: str) -> list[str
                 f"{Path(file).name} answered by key {number}, {early:.3f} s too early"
             )
     for number, closed in typed if times else []:
-        if times[number - 1] < closed - 0.05:
+        # After q, or the rejection of all edits of an answer, the user is elsewhere.
+        left = {"q", "C-k"} & set(read[max(0, number - 9) : number - 1])
+        if not left and times[number - 1] < closed - 0.05:
             late = closed - times[number - 1]
             wrong.append(f"key {number} of {read} is text: {late:.2f} s too early")
     asks = emacs.eval("(active-minibuffer-window)") != "nil"
