@@ -603,9 +603,11 @@ The mode is `gemini-companion-permission-mode', or derived from it."
 
 (defun gemini-companion-permission--note-drawing (window)
   "Note that WINDOW, if it is selected, is about to display this buffer.
-A member of `pre-redisplay-functions'."
-  (setq gemini-companion-permission--drawn
-        (and (eq window (selected-window)) (window-use-time window))))
+After a timer, Emacs draws even while keys wait to be read, which were typed
+before.  A member of `pre-redisplay-functions'."
+  (unless (input-pending-p)
+    (setq gemini-companion-permission--drawn
+          (and (eq window (selected-window)) (window-use-time window)))))
 
 (defun gemini-companion-permission--note-shown ()
   "Note what the selected window has displayed of this buffer before the last key.

@@ -262,6 +262,11 @@
       (gemini-companion-permission-test-refused
         (gemini-companion-permission-test-type "C-c C-c")
         (gemini-companion-permission-test-type "r"))
+      ;; Typed before it was displayed, and read after that.
+      (let ((unread-command-events (list ?\C-c)))
+        (gemini-companion-permission-test-draw))
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "C-c C-c"))
       ;; Displayed before another window was selected.
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-type "M-<")
