@@ -508,7 +508,7 @@ Other lines stay whole, and the first one of a message for Git is its subject."
 ;;;; Commands
 
 (defun gemini-companion-commit-message ()
-  "Insert a draft of the commit message in this buffer: what you have asked for.
+  "Insert a draft of the commit message: what you have asked CLIs for.
 The first line of the prompt is the subject if the message is empty and one turn
 has written what is committed; otherwise the prompts are a list.  The trailer
 `Assisted-by' names the CLIs.  A prompt that may name an excluded file is left

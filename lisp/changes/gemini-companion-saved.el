@@ -56,7 +56,7 @@
 (defconst gemini-companion-saved--week (* 7 24 60 60)
   "Seconds after which a file without changes left, or put aside, is deleted.")
 
-(defconst gemini-companion-saved--slice 0.01
+(defvar gemini-companion-saved-slice 0.01
   "Seconds for which a timer works at a time.")
 
 (defvar gemini-companion-saved--found nil
@@ -401,6 +401,12 @@ files outside all projects are shared, it is the directory of NAME."
     (setq gemini-companion-saved--timer
           (run-at-time seconds nil #'gemini-companion-saved--begin))))
 
+(defun gemini-companion-saved--unplan ()
+  "Cancel the timer that saves what is due, if there is one."
+  (when gemini-companion-saved--timer
+    (cancel-timer gemini-companion-saved--timer)
+    (setq gemini-companion-saved--timer nil)))
+
 (defun gemini-companion-saved--record-changed (record _buffer)
   "Save RECORD soon, which may be nil or dropped, if it is to be saved again."
   (when-let* ((name (and record (gemini-companion-changes-file-name record)))
@@ -422,7 +428,7 @@ files outside all projects are shared, it is the directory of NAME."
 
 (defun gemini-companion-saved--begin ()
   "Begin to save what is due; if another Emacs has the lock, try again later."
-  (setq gemini-companion-saved--timer nil)
+  (gemini-companion-saved--unplan)
   (gemini-companion-log-guarded "Saving changes"
     ;; No hook runs when another program writes an ignore file.
     (gemini-companion-privacy-refresh 'if-changed)
@@ -442,12 +448,12 @@ files outside all projects are shared, it is the directory of NAME."
 (defun gemini-companion-saved--go-on (&optional at-once)
   "Save what is due, for a slice, and then later; AT-ONCE means all.
 What could not be saved is tried again later."
-  (setq gemini-companion-saved--timer nil)
+  (gemini-companion-saved--unplan)
   (let ((since (float-time))
         (failed nil))
     (while (and gemini-companion-saved--due
                 (or at-once
-                    (< (- (float-time) since) gemini-companion-saved--slice)))
+                    (< (- (float-time) since) gemini-companion-saved-slice)))
       (let ((name (car (last gemini-companion-saved--due))))
         (setq failed (cons name failed)
               gemini-companion-saved--due (nbutlast gemini-companion-saved--due))
@@ -455,6 +461,8 @@ What could not be saved is tried again later."
           (gemini-companion-saved--save name)
           (pop failed))))
     (cond (gemini-companion-saved--due
+           ;; What was saved may have planned more.
+           (gemini-companion-saved--unplan)
            (setq gemini-companion-saved--timer
                  (run-at-time 0 nil #'gemini-companion-saved--go-on)))
           (failed
@@ -464,7 +472,6 @@ What could not be saved is tried again later."
 (defun gemini-companion-saved--save-now ()
   "Save what is due, without slices."
   (when gemini-companion-saved--timer
-    (cancel-timer gemini-companion-saved--timer)
     (gemini-companion-saved--begin)
     (when gemini-companion-saved--lock
       (gemini-companion-saved--go-on 'at-once))))
@@ -518,7 +525,7 @@ That is a file, or a directory with a slash at its end."
                           when (member root gemini-companion-saved--used)
                           collect name)))
     (while (and waiting (not (input-pending-p))
-                (< (- (float-time) since) gemini-companion-saved--slice))
+                (< (- (float-time) since) gemini-companion-saved-slice))
       (gemini-companion-saved--restore (pop waiting)))
     (cond ((null waiting)
            (when gemini-companion-saved--idle-timer
@@ -607,9 +614,9 @@ If nothing of that is left, and FILE is old, delete FILE."
   (gemini-companion-log-guarded "Saving changes"
     (gemini-companion-saved--save-now))
   (gemini-companion-saved--unlock)
-  (dolist (timer (list gemini-companion-saved--timer gemini-companion-saved--idle-timer))
-    (when timer
-      (cancel-timer timer)))
+  (gemini-companion-saved--unplan)
+  (when gemini-companion-saved--idle-timer
+    (cancel-timer gemini-companion-saved--idle-timer))
   (cancel-function-timers #'gemini-companion-saved--restore-some)
   (clrhash gemini-companion-saved--known)
   (gemini-companion-history-forget-turns)
@@ -618,7 +625,6 @@ If nothing of that is left, and FILE is old, delete FILE."
         gemini-companion-saved--due nil
         gemini-companion-saved--items nil
         gemini-companion-saved--other nil
-        gemini-companion-saved--timer nil
         gemini-companion-saved--idle-timer nil))
 
 ;;;; Commands

@@ -467,6 +467,15 @@ Before the next restart, call REPAIR, if given, with the name."
       (find-file-noselect file))
     (should (eql 2 (gemini-companion-test-left)))))
 
+(ert-deftest gemini-companion-saved-leaves-no-timer-if-it-is-stopped-while-it-saves ()
+  (gemini-companion-saved-test-with '(("a" "1\n"))
+    (let ((gemini-companion-saved-slice 0))
+      (gemini-companion-test-writes "a" "one\n" session)
+      (gemini-companion-test-run-timers "saved")
+      (gemini-companion-part-stop 'saved)
+      (should-not (gemini-companion-test-timers "saved"))
+      (should (gemini-companion-saved-test-files)))))
+
 (ert-deftest gemini-companion-saved-changes-last-until-nothing-is-left ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (gemini-companion-test-writes "a" "one\n" session)
