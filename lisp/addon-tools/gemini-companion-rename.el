@@ -514,15 +514,13 @@ Undoing them is one decision."
   ;; The model is told what was written, whatever fails here.
   (gemini-companion-log-guarded "Recording a rename"
     (let ((command (gemini-companion-rename--names rename)))
-      (pcase-dolist ((cl-struct gemini-companion-rename-file name bytes new) files)
-        (gemini-companion-reported-bytes
-         (gemini-companion-rename-session rename) name bytes new command
-         :decision 'accepted)
-        (gemini-companion-revert name))
       (gemini-companion-undo-record
-       (mapcar (lambda (file)
-                 (car (gemini-companion-edits-of-file
-                       (gemini-companion-rename-file-name file))))
+       ;; Of large files, the first edits may be forgotten before the last one is made.
+       (mapcar (pcase-lambda ((cl-struct gemini-companion-rename-file name bytes new))
+                 (prog1 (gemini-companion-reported-bytes
+                         (gemini-companion-rename-session rename) name bytes new
+                         command :decision 'accepted)
+                   (gemini-companion-revert name)))
                files)
        command)))
   ;; A server may not watch files itself.

@@ -81,8 +81,8 @@ For FILE, BEFORE and AFTER, see `gemini-companion-reported-write'."
   "Record that COMMAND of SESSION has made AFTER of BEFORE in FILE.
 BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
 deleted, which had MODES.  MADE are the names of new directories; for TAKEN and
-DECISION, see `gemini-companion-edit'.  Do nothing if an edit has reported that
-write, unless the user has just decided on it."
+DECISION, see `gemini-companion-edit'.  Return the edit.  Do nothing if an edit
+has reported that write, unless the user has just decided on it."
   (unless (and (eq decision 'unreviewed)
                (gemini-companion-reported--known-p file before after))
     (let* ((edit (gemini-companion-edit-make
@@ -98,7 +98,8 @@ write, unless the user has just decided on it."
       (gemini-companion-edit-add edit)
       (when after
         (gemini-companion-edit-texts-record-format edit))
-      (gemini-companion-edit-notify-file edit 'written))))
+      (gemini-companion-edit-notify-file edit 'written)
+      edit)))
 
 (defun gemini-companion-reported--made (edit made)
   "Return the directories of the new file of EDIT that are in MADE, a sequence.

@@ -265,6 +265,21 @@
             (gemini-companion-decision-undo)
             (should (as-before-p))))))))
 
+;; As of many large files.
+(ert-deftest gemini-companion-rename-is-undone-as-one-if-its-first-edits-are-forgotten ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (let ((gemini-companion-edit-most 1))
+      (gemini-companion-rename-test-ask)
+      (gemini-companion-rename-test-answer 'allow)
+      (should (= 1 (length (gemini-companion-edits))))
+      (gemini-companion-decision-undo)
+      (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
+        (should (equal text (gemini-companion-rename-test-text file))))
+      (gemini-companion-decision-redo)
+      (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
+        (should (equal (string-replace "one" "uno" text)
+                       (gemini-companion-rename-test-text file)))))))
+
 ;; An edit of the user, in the same file and after the rename, stays.
 (ert-deftest gemini-companion-rename-that-is-undone-leaves-what-the-user-wrote-since ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
