@@ -421,6 +421,11 @@ By default, they are that its review was closed."
     (funcall (gemini-companion-rename-answer rename)
              (or facts '(:refused "ended")))))
 
+(defun gemini-companion-rename--end-current ()
+  "End the rename that has not ended, if there is one, shown or not."
+  (when gemini-companion-rename--current
+    (gemini-companion-rename--end gemini-companion-rename--current)))
+
 (cl-defmethod gemini-companion-permission-closed ((rename gemini-companion-rename))
   "End RENAME, whose CLI has exited."
   (gemini-companion-rename--end rename))
@@ -649,10 +654,14 @@ failed or took too long" old)
 
 ;;;; Life
 
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'rename)))
+  "End the rename that has not ended with those who wait for it."
+  '((gemini-companion-server-crash-hook gemini-companion-rename--end-current)
+    (gemini-companion-context-pause-hook gemini-companion-rename--end-current)))
+
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'rename)))
   "End the rename that has not ended."
-  (when gemini-companion-rename--current
-    (gemini-companion-rename--end gemini-companion-rename--current)))
+  (gemini-companion-rename--end-current))
 
 (provide 'gemini-companion-rename)
 ;;; gemini-companion-rename.el ends here

@@ -68,15 +68,20 @@
              (with-current-buffer buffer
                (set-buffer-modified-p nil))))))))
 
-(defun gemini-companion-rename-test-ask (&optional new old)
-  "Ask for the rename of OLD in a.py to NEW; return the rename, or the answer."
+(defun gemini-companion-rename-test-begin (&optional new old)
+  "Ask for the rename of OLD in a.py to NEW."
   (setq gemini-companion-rename-test-answers nil)
+  (gemini-companion-rename-ask
+   (list :id "id" :path (expand-file-name "a.py") :symbol (or old "one")
+         :line gemini-companion-rename-test-line :new (or new "uno")
+         :client gemini-companion-rename-test-client :pids (list nil (emacs-pid))
+         :directory default-directory)
+   (lambda (facts) (push facts gemini-companion-rename-test-answers))))
+
+(defun gemini-companion-rename-test-ask (&rest arguments)
+  "Ask for the rename of ARGUMENTS; return the rename, or the answer."
   (gemini-companion-test-demoted
-    (gemini-companion-rename-ask
-     (list :id "id" :path (expand-file-name "a.py") :symbol (or old "one")
-           :line gemini-companion-rename-test-line :new (or new "uno")
-           :client gemini-companion-rename-test-client :pids (list nil (emacs-pid)) :directory default-directory)
-     (lambda (facts) (push facts gemini-companion-rename-test-answers)))
+    (apply #'gemini-companion-rename-test-begin arguments)
     (gemini-companion-test-wait
      (lambda ()
        (or (gemini-companion-requests)
@@ -390,6 +395,19 @@
         (should-not (gemini-companion-requests))
         (should (equal "def one():\n    pass\n"
                        (gemini-companion-rename-test-text "a.py")))))))
+
+;; The language server may not have answered yet.
+(ert-deftest gemini-companion-rename-ends-before-it-is-shown-if-no-one-waits ()
+  (dolist (end (list (lambda () (run-hooks 'gemini-companion-server-crash-hook))
+                     (lambda () (run-hooks 'gemini-companion-context-pause-hook))
+                     (lambda () (gemini-companion-server-receive 'withdrawn "id" 'ended))))
+    (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+      (gemini-companion-rename-test-begin)
+      (should-not gemini-companion-rename-test-answers)
+      (funcall end)
+      (should (equal '((:refused "ended")) gemini-companion-rename-test-answers))
+      (should (string-search "due" (gemini-companion-request-label
+                                    (gemini-companion-rename-test-ask "due")))))))
 
 (ert-deftest gemini-companion-rename-writes-all-files-or-none ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
