@@ -461,7 +461,9 @@ If that fails, signal a `user-error' that says what became of them."
   (let ((files (gemini-companion-rename-files rename)))
     (dolist (file files)
       (when-let* ((name (gemini-companion-rename-file-name file))
-                  (reason (gemini-companion-rename--unwritable-reason name)))
+                  (reason (if (gemini-companion-context-name-shared-p name)
+                              (gemini-companion-rename--unwritable-reason name)
+                            "is not shared with CLIs any more")))
         (user-error "Nothing was renamed: %s %s"
                     (gemini-companion-label-file
                      name (gemini-companion-rename-session rename) 'plain)
@@ -473,7 +475,7 @@ If that fails, signal a `user-error' that says what became of them."
         rename (list :files (mapcar (apply-partially #'gemini-companion-rename--renamed
                                                      rename)
                                     files)
-                     :elsewhere (gemini-companion-rename-elsewhere rename))))
+                     :elsewhere (gemini-companion-rename--elsewhere-shared rename))))
       (`(,problem . ,left)
        (let ((names (mapcar #'gemini-companion-rename-file-name left)))
          (gemini-companion-rename--record rename left)
@@ -533,6 +535,13 @@ Undoing them is one decision."
     (gemini-companion-eglot-changed
      (gemini-companion-rename-server rename)
      (mapcar #'gemini-companion-rename-file-name files))))
+
+(defun gemini-companion-rename--elsewhere-shared (rename)
+  "Return the other files with the old name of RENAME that are shared now."
+  (let ((elsewhere (gemini-companion-rename-elsewhere rename)))
+    (if (listp elsewhere)
+        (seq-filter #'gemini-companion-context-name-shared-p elsewhere)
+      elsewhere)))
 
 (defun gemini-companion-rename--renamed (rename file)
   "Return what RENAME has written in FILE, a list (NAME LINES LEFT).

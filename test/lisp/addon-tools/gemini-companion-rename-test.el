@@ -409,6 +409,23 @@
       (should (string-search "due" (gemini-companion-request-label
                                     (gemini-companion-rename-test-ask "due")))))))
 
+(ert-deftest gemini-companion-rename-tells-nothing-of-what-was-excluded-since ()
+  (gemini-companion-rename-test-with nil
+      (append gemini-companion-rename-test-files '(("read.me" "one\n")))
+    (gemini-companion-rename-test-ask)
+    (write-region "b.py\n" nil ".geminiignore" nil 'silent)
+    (gemini-companion-cache-refresh)
+    (should (equal "Nothing was renamed: b.py is not shared with CLIs any more"
+                   (gemini-companion-rename-test-answer 'allow)))
+    (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
+      (should (equal text (gemini-companion-rename-test-text file))))
+    (write-region "read.me\n" nil ".geminiignore" nil 'silent)
+    (gemini-companion-cache-refresh)
+    (should-not (gemini-companion-rename-test-answer 'allow))
+    (should (string-search "uno" (gemini-companion-rename-test-text "b.py")))
+    (should-not (string-search
+                 "read.me" (format "%S" gemini-companion-rename-test-answers)))))
+
 (ert-deftest gemini-companion-rename-writes-all-files-or-none ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
     (gemini-companion-rename-test-ask)
