@@ -6,10 +6,11 @@
 ;;; Commentary:
 
 ;; A decision is what one command of the overview or the walk has kept, undone, deleted,
-;; created, excluded or put off, in one file or several, visited or not.  This file records it, as
-;; the steps that take it back, so that decisions can be taken back and redone, the last
-;; one first.  What the undo of Emacs takes back in the buffer of a file is taken back
-;; here as well.  The bytes take at most 16 MB; then the oldest decisions are forgotten.
+;; created, excluded or put off, in one file or several, visited or not; or a rename that
+;; the user has allowed.  This file records it, as the steps that take it back, so that
+;; decisions can be taken back and redone, the last one first.  What the undo of Emacs
+;; takes back in the buffer of a file is taken back here as well.  The bytes take at most
+;; 16 MB; then the oldest decisions are forgotten.
 ;;
 ;; A command calls `gemini-companion-decision-with', and each step is reported by
 ;; `gemini-companion-step-decide'.  A file on another host is written later: its step joins
@@ -36,7 +37,7 @@
                (:noinline t)
                (:constructor gemini-companion-decision--make (label steps whole))
                (:copier nil))
-  "What one command has kept, undone, deleted, created and excluded.
+  "What one command has kept, undone, deleted, created, excluded and put off.
 LABEL is a text about the decision for the user.  STEPS are the
 `gemini-companion-step's that take it back, or redo it if it was taken back, in
 the order in which to do them; it is nil for an answer, which was sent to a CLI
@@ -473,7 +474,7 @@ For HUNKS, KIND and ON, see `gemini-companion-step-turned-function'."
 
 ;;;###autoload
 (defun gemini-companion-decision-undo ()
-  "Take back the last keep, undo or exclusion of the overview or the walk.
+  "Take back the last keep, undo, rename, exclusion or mark as later.
 The files may be visited or not; a new file that was deleted is restored.  Where
 others have changed these lines since, nothing is changed.
 \\[keyboard-quit] stops between two files."
