@@ -221,6 +221,22 @@ INPUT is a string of bytes.  For VARIABLES, see
                          (append (cdr gemini-companion-git-command) arguments)))
            (buffer-string)))))
 
+(defun gemini-companion-commit--without-filters (root)
+  "Return options by which git runs no filter on the files in ROOT.
+A project may set these to programs; git runs them on files that it compares.
+The variable GEMINI_COMPANION_NONE must be empty."
+  (cl-loop for name in (split-string
+                        (or (gemini-companion-commit--ask
+                             root nil "" "config" "-z" "--name-only"
+                             "--get-regexp" "^filter\\.")
+                            "")
+                        "\0" t)
+           for driver = (substring name 0 (string-match "\\.[^.]*\\'" name))
+           append (mapcar (lambda (slot)
+                            (concat "--config-env=" driver slot
+                                    "=GEMINI_COMPANION_NONE"))
+                          '(".process" ".required"))))
+
 (defun gemini-companion-commit--here ()
   "Return what the message in this buffer is for, (ROOT VARIABLES FILES).
 ROOT is that of a work tree, and VARIABLES name its repository and the index of
@@ -290,14 +306,19 @@ is `now', the file in the work tree."
   "Return the edits that have written or removed lines which the commit has.
 For the arguments, see `gemini-companion-commit--here'.  A commit that changes
 nothing can only amend the last one, whose edits these are then."
-  (let* ((ask (apply-partially #'gemini-companion-commit--ask root variables))
+  (let* ((ask (apply-partially #'gemini-companion-commit--ask root
+                               (cons "GEMINI_COMPANION_NONE=" variables)))
+         ;; Without files, git reads only its index.
+         (options (and files (gemini-companion-commit--without-filters root)))
          (changed
           (or (gemini-companion-commit--changed
                root files
                (or (seq-some (lambda (base)
-                               (apply ask "" "diff-index" "-z" "--raw" "--no-abbrev"
-                                      "-M" base
-                                      (and (null files) '("--cached"))))
+                               (apply ask ""
+                                      `(,@options
+                                        "diff-index" "-z" "--raw" "--no-abbrev" "-M"
+                                        ,base
+                                        ,@(and (null files) '("--cached")))))
                              ;; The others are names of the empty tree, as before the
                              ;; first commit.
                              '("HEAD" "4b825dc642cb6eb9a060e54bf8d69288fbee4904"

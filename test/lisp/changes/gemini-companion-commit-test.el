@@ -508,6 +508,24 @@ Assisted-by: Gemini CLI 0.61.0")
                                      "log" "-1" "--format=%B"))))
       (gemini-companion-commit-test-git "reset" "-q" "HEAD^"))))
 
+(ert-deftest gemini-companion-commit-message-of-vc-runs-no-filter ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-test-write ".git/info/attributes" "* filter=x=y\n")
+    (gemini-companion-commit-test-turn session "First" "a" "1\ntwo\n")
+    ;; Git compares the contents of what may be renamed.
+    (gemini-companion-commit-test-git "mv" "b" "c")
+    (gemini-companion-test-write "c" "Other\n")
+    (find-file "a")
+    (vc-checkin (mapcar #'expand-file-name '("a" "b" "c")) 'Git)
+    (dolist (kind '("clean" "process"))
+      (gemini-companion-commit-test-git "config" (concat "filter.x=y." kind)
+                                        "touch ran; cat"))
+    (gemini-companion-commit-test-git "config" "filter.x=y.required" "true")
+    (with-current-buffer "*vc-log*"
+      (gemini-companion-commit-message)
+      (should (string-match-p "First" (buffer-string))))
+    (should-not (file-exists-p "ran"))))
+
 (ert-deftest gemini-companion-commit-message-names-each-cli ()
   (gemini-companion-commit-test-with-turns
     (let ((qwen (gemini-companion-session-make
