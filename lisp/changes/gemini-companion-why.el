@@ -25,6 +25,10 @@ was changed since."
   (interactive)
   (unless buffer-file-name
     (user-error "This buffer visits no file"))
+  (when (save-restriction
+          (widen)
+          (and (eobp) (bolp)))
+    (user-error "No line here; go to one first"))
   (let ((coding (gemini-companion-revert-shown-in (current-buffer))))
     (pcase (and (null coding)
                 (gemini-companion-changes-whose
