@@ -424,7 +424,7 @@ So are edits of which nothing else is recorded."
                  (gemini-companion-changes-file-lines record) named old-p
                  (gemini-companion-origin-function)))
          (needed (make-hash-table :test 'eq)))
-    ;; A mark stays if an older mark of the line stays.
+    ;; An act stays if an older act of the line stays.
     (dolist (hunk (append named (gemini-companion-record-hunks lines)))
       (puthash hunk t needed))
     (cl-callf2 seq-remove
@@ -1247,8 +1247,13 @@ Update its changes."
   (gemini-companion-changes--decided record))
 
 (defun gemini-companion-changes-flag-postponed (record hunks postponed)
-  "Record that the decision about HUNKS of RECORD is POSTPONED, or not any more."
-  (gemini-companion-record-set-postponed hunks postponed)
+  "Record that the decision about HUNKS of RECORD is POSTPONED, or not any more.
+So is that about the other hunks of their changes: of a hunk that was split
+since, HUNKS have only a part."
+  (dolist (these (cons hunks (mapcar #'gemini-companion-record-change-hunks
+                                     (gemini-companion-changes-file-known record))))
+    (when (seq-intersection these hunks #'eq)
+      (gemini-companion-record-set-postponed these postponed)))
   (gemini-companion-changes--decided record))
 
 (defun gemini-companion-changes-not-postponed (groups)

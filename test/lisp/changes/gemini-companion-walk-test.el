@@ -1022,4 +1022,19 @@ answer; answer that first; %s has changed meanwhile" late)
       (should (equal '(2) (seq-take (gemini-companion-test-marked "a") 1)))
       (should (later)))))
 
+(ert-deftest gemini-companion-walk-postponed-change-that-was-split-is-taken-back ()
+  (gemini-companion-test-in-changed "one\ntwo\nthree\n4\n5\n6\n7\n8\n9\n"
+    (cl-flet ((later ()
+                (seq-count #'gemini-companion-record-postponed-p
+                           (gemini-companion-changes-file-known
+                            (gemini-companion-changes-here)))))
+      (gemini-companion-test-walk 'gemini-companion-next-change "l")
+      (gemini-companion-walk-test-select 2 2)
+      (gemini-companion-keep-change)
+      (should (= 2 (later)))
+      (gemini-companion-decision-take-back)
+      (should (= 1 (later)))
+      (gemini-companion-decision-take-back)
+      (should (= 0 (later))))))
+
 ;;; gemini-companion-walk-test.el ends here
