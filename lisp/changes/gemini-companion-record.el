@@ -748,9 +748,15 @@ line, and returns the origin of the line, an object that is no list, or nil."
                             (funcall old-p (gemini-companion-record-hunk-edit hunk))))
                      (or origin #'ignore))
                   lines))
-         (present (cl-count-if #'gemini-companion-record--present-p lines))
-         (many (< (max 1000 (* gemini-companion-record--most-versions present))
-                  (- (length lines) present)))
+         ;; Lines that others have removed stay, however many they are.
+         (many (< (max 1000 (* gemini-companion-record--most-versions
+                               (cl-count-if #'gemini-companion-record--present-p
+                                            lines)))
+                  (cl-count-if
+                   (lambda (line)
+                     (and (gemini-companion-record--touched-p line)
+                          (gemini-companion-record--removed-by-edit-p (cdr line))))
+                   lines)))
          (forget-p
           (lambda (line)
             (and (gemini-companion-record--touched-p line)
@@ -805,7 +811,9 @@ All older acts must be of such hunks, or of others."
       (cond ((null adds)
              (setf (gemini-companion-record-hunk-forgotten hunk) t))
             ((not (gemini-companion-record-hunk-reviewed hunk))
-             (setf (gemini-companion-record-hunk-superseded hunk) by))))))
+             (setf (gemini-companion-record-hunk-superseded hunk) by)
+             (when (gemini-companion-record-hunk-postponed hunk)
+               (setf (gemini-companion-record-hunk-postponed by) t)))))))
 
 (defun gemini-companion-record-set-kept (hunks kept)
   "Set that the user has KEPT HUNKS, or not any more.

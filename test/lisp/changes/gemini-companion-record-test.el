@@ -339,6 +339,31 @@ what became of hunks there; `without' returns the text without hunks."
 
 ;;;; Forgetting
 
+(defun gemini-companion-record-test-numbers (count)
+  "Return a text of COUNT words."
+  (mapconcat #'number-to-string (number-sequence 1 count) " "))
+
+(ert-deftest gemini-companion-record-forgets-nothing-for-lines-that-others-removed ()
+  :tags '(pure)
+  (gemini-companion-record-test-with (gemini-companion-record-test-numbers 1100)
+    (write 'one "b" "a")
+    (let ((second (write 'two "c")))
+      (setq lines (gemini-companion-record-forget lines nil))
+      (should (equal "b" (without "c" second))))))
+
+(ert-deftest gemini-companion-record-forgets-no-decision-put-off ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a"
+    (gemini-companion-record-set-postponed
+     (write 'one (concat "a " (gemini-companion-record-test-numbers 1100))) t)
+    (write 'two "a b")
+    (cl-flet ((later ()
+                (mapcar #'gemini-companion-record-postponed-p
+                        (gemini-companion-record-changes (look "a b")))))
+      (should (equal '(t) (later)))
+      (setq lines (gemini-companion-record-forget lines nil))
+      (should (equal '(t) (later))))))
+
 (ert-deftest gemini-companion-record-forgets-what-is-reviewed ()
   :tags '(pure)
   (gemini-companion-record-test-with "a b c"
