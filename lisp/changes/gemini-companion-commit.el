@@ -490,7 +490,10 @@ message.  Return non-nil if something was inserted."
              (gemini-companion-commit--insert-list prompts))
             ((not log)
              (goto-char (point-min))
-             (insert (car prompts))))
+             (insert (car prompts))
+             ;; The first line of a template may be a comment.
+             (unless (eolp)
+               (insert "\n"))))
       (when trailers
         (gemini-companion-commit--insert-trailers trailers))
       (or prompts trailers))))

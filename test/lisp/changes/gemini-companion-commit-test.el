@@ -261,6 +261,14 @@ cd \"${0%/*}\"; echo \"$1\" > new; mv new asked; while [ ! -e answered ]; do sle
                               #'gemini-companion-commit-message arguments)))
         (gemini-companion-commit-test-git "reset" "-q" "HEAD^")))))
 
+(ert-deftest gemini-companion-commit-message-is-before-the-comments-of-a-template ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "Use words" "a" "one\n")
+    (gemini-companion-test-write "template" "# Why?\n")
+    (should (equal "Use words\n\nAssisted-by: Gemini CLI 0.61.0"
+                   (gemini-companion-commit-test-message
+                    #'gemini-companion-commit-message "-a" "-t" "template")))))
+
 (ert-deftest gemini-companion-commit-message-of-a-part-has-the-turns-of-the-part ()
   (gemini-companion-commit-test-with-turns
     (gemini-companion-commit-test-turn session "First"
