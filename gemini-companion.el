@@ -159,7 +159,7 @@
       "Go to the change at point, or the first one left, in the overview of all CLIs." t))
   (when (funcall there-p "addon-check" "addon-check")
     (autoload 'gemini-companion-references "gemini-companion-references"
-      "Show the references to what the change at point defines, or has defined." t))
+      "Show the references to the symbols of the change at point." t))
   (when (funcall there-p "addon-prompts" "addon-prompts")
     (autoload 'gemini-companion-show-undone "gemini-companion-undone"
       "Display what your next prompt to each CLI reports as undone." t)

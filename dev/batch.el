@@ -188,7 +188,7 @@ It is nil until the first call of `batch--users'.")
                           (seq-mapcat (lambda (directory)
                                         (directory-files-recursively
                                          directory "\\.\\(?:el\\|py\\)\\'"))
-                                      '("lisp" "bench" "dev"))))
+                                      '("lisp" "bench" "dev" "test"))))
       (with-temp-buffer
         (insert-file-contents file)
         (while (re-search-forward "gemini-companion-[[:alnum:]-]+" nil t)

@@ -126,10 +126,12 @@ Only those in which something was set or drawn.")
 
 (defun flows--wing (file)
   "Return the number of the wing of FILE, or nil for the main file."
-  (with-memoization (gethash file flows--wing-of)
-    (seq-position flows--wings
-                  (file-name-nondirectory
-                   (directory-file-name (file-name-directory file))))))
+  (or (gethash file flows--wing-of)
+      (puthash file
+               (seq-position flows--wings
+                             (file-name-nondirectory
+                              (directory-file-name (file-name-directory file))))
+               flows--wing-of)))
 
 (defun flows--equal-p (call other)
   "Return non-nil if CALL and OTHER, as in `flows--asked', are equal."
@@ -280,7 +282,7 @@ but for all files."
 (defconst flows--drawers
   '( gemini-companion-record-changes gemini-companion-marks--draw-here
      gemini-companion-overview-page-write)
-  "Functions that compute the changes of a file, and draw its marks and the overview.")
+  "Functions that compute the changes of a file, draw its marks, and the overview.")
 
 (defvar flows--drawn nil
   "The names of those of `flows--drawers' that were called, the last one first.")
@@ -304,7 +306,7 @@ but for all files."
   (setq flows--last (float-time)))
 
 (defun flows-quiet-p ()
-  "Return non-nil if something has happened, and no timer goes on with that."
+  "Return non-nil if something has happened, and all timers are done with it."
   (and flows--last (< 0.7 (- (float-time) flows--last))))
 
 (defun flows-draw-end ()

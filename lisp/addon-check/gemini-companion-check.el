@@ -94,7 +94,7 @@ Case is ignored.")
 ;;;; The command
 
 (defun gemini-companion-check--root (session)
-  "Return the directory in which a command for SESSION runs, a true name."
+  "Return the directory for a command of SESSION, a true name."
   (let ((directory (gemini-companion-session-directory session))
         (name (gemini-companion-session-name session)))
     (cond ((gemini-companion-session-remote session)
@@ -173,7 +173,7 @@ If that is unknown, so is the answer."
                              (split-string command "[][ \t\"'`(){}<>;&|=]+" t))))))
 
 (defun gemini-companion-check--unreviewed (command root session)
-  "Return the names of unreviewed files that COMMAND reads first, in order.
+  "Return the names of unreviewed files for COMMAND to read first, in order.
 They are in ROOT, or written by the CLI of SESSION, in any of its turns: an
 earlier one may have written what this one only uses."
   (sort
@@ -293,7 +293,7 @@ it is unknown what a CLI does."
     (gemini-companion-check--redraw)))
 
 (defun gemini-companion-check--filter (process text)
-  "Insert TEXT of PROCESS as `compilation-filter', which searches for errors.
+  "Insert TEXT of PROCESS as `compilation-filter', and search for errors.
 Long lines are broken, as its regexps take a minute for some of 8000 characters;
 and Tramp does not connect to a host that TEXT names.  A command that prints too
 much is killed."
@@ -399,7 +399,7 @@ See `gemini-companion-overview-row-turn-note-function'."
                        'face 'success)))))
 
 (defun gemini-companion-check--visit (run)
-  "Show the output of RUN; `next-error' then goes to its errors."
+  "Show the output of RUN, and let `next-error' go to its errors."
   (let ((buffer (gemini-companion-check--buffer run)))
     (setq next-error-last-buffer buffer)
     (pop-to-buffer buffer '(nil (category . gemini-companion-check)))))
@@ -436,7 +436,7 @@ Each word counts as a name, relative to ROOT."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'check)))
-  "Forget all checks; what the user has agreed to stays."
+  "Forget what has run; what the user has agreed to stays."
   (clrhash gemini-companion-check--runs))
 
 ;;;; Commands
@@ -469,7 +469,7 @@ If OTHER is non-nil, ask for another one."
     (gemini-companion-check--start run)))
 
 (defun gemini-companion-check (&optional other)
-  "Run a command of the project that checks the turn at point, such as make test.
+  "Run a command of the project to check the turn at point, such as make test.
 The first time in a directory, or with OTHER, a prefix argument, ask for the
 command.  You are shown all of it, and asked before it is run, once in this
 Emacs; but each time while files that such a command reads first, such as a

@@ -87,7 +87,7 @@ conses of a symbol and its position."
                      first (+ first (length (gemini-companion-hunk-lines change))))))))
 
 (defun gemini-companion-references--read (change)
-  "Return one of the symbols that CHANGE of this buffer defines, or has defined.
+  "Return a symbol with a definition in CHANGE of this buffer, or removed by it.
 The value is a cons of the symbol and its position, nil if it was removed.  If
 there are several, read one."
   (let* ((now (gemini-companion-references--defined
@@ -119,7 +119,7 @@ SYMBOL is a value of `gemini-companion-references--read'."
     backend))
 
 (defun gemini-companion-references--find (backend symbol files)
-  "Return the references to SYMBOL, xrefs that BACKEND finds outside of FILES.
+  "Return the references to SYMBOL by BACKEND, xrefs outside of FILES.
 SYMBOL is a value of `gemini-companion-references--read' for this buffer."
   (save-excursion
     (when (cdr symbol)
@@ -171,10 +171,11 @@ SYMBOL is a value of `gemini-companion-references--read' for this buffer."
 ;;;; Commands
 
 (defun gemini-companion-references ()
-  "Show the references to what the change at point defines, or has defined.
-Only those in files that no edit of its turn touches are shown, as by
-\\[xref-find-references]: callers that the CLI may have forgotten.  The change
-is the one at point in a file, or in the overview."
+  "Show the references to the symbols of the change at point.
+These are the symbols that it defines, or has defined.  Only references in files
+that its turn has not written are shown, as by \\[xref-find-references]: callers
+that the CLI may have forgotten.  The change is the one at point in a file, or
+in the overview."
   (interactive)
   (let* ((row (and (derived-mode-p 'gemini-companion-overview-mode)
                    (gemini-companion-overview-page-row)))

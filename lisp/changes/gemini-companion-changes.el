@@ -1041,10 +1041,11 @@ are the hunks that were undone only in a buffer; they are not undone any more."
 (defconst gemini-companion-changes--near 5
   "Number of lines within which a hunk and a change are near.")
 
-(defun gemini-companion-changes-also (edit)
+(defun gemini-companion-changes--also (edit)
   "Return what other CLIs have done to the file of EDIT, which is open, or nil.
-Example: \"also changed by Qwen Code (api) at 14:02, near here\".  It counts if it
-awaits an answer, or was a change left at the last update: no text is compared."
+Example: \"also changed by Qwen Code (api) at 14:02, near here\".  What
+counts awaits an answer, or was a change left at the last update: no text is
+compared."
   (let* ((by-other-p (lambda (other)
                        (not (gemini-companion-session-same-p
                              (gemini-companion-edit-session edit)
@@ -1083,7 +1084,7 @@ awaits an answer, or was a change left at the last update: no text is compared."
                                changes)))
                 ", near here")))))
 
-(setq gemini-companion-edit-also-function #'gemini-companion-changes-also)
+(setq gemini-companion-edit-also-function #'gemini-companion-changes--also)
 
 (defun gemini-companion-changes--near-p (hunks ranges)
   "Return non-nil if one of HUNKS, of an edit, is near one of RANGES of lines.

@@ -304,8 +304,9 @@ is `now', the file in the work tree."
 
 (defun gemini-companion-commit--edits (root variables files)
   "Return the edits that have written or removed lines which the commit has.
-For the arguments, see `gemini-companion-commit--here'.  A commit that changes
-nothing can only amend the last one, whose edits these are then."
+ROOT, VARIABLES and FILES are as `gemini-companion-commit--here' returns them.
+A commit that changes nothing can only amend the last one, whose edits these are
+then."
   (let* ((ask (apply-partially #'gemini-companion-commit--ask root
                                (cons "GEMINI_COMPANION_NONE=" variables)))
          ;; Without files, git reads only its index.
@@ -459,8 +460,8 @@ Before it are the headers of Log Edit mode, and behind it the comments of Git."
           (forward-line))
         (cons beg end)))))
 
-(defun gemini-companion-commit--insert (prompts subject trailers)
-  "Insert those of PROMPTS and TRAILERS, lines, that the message has not.
+(defun gemini-companion-commit--insert (asked subject trailers)
+  "Insert what the message has not yet of the lines in ASKED and TRAILERS.
 If SUBJECT is non-nil, a prompt becomes the subject of an empty message.
 Otherwise they become a list at point, or at the end if point is outside of the
 message.  Return non-nil if something was inserted."
@@ -480,23 +481,23 @@ message.  Return non-nil if something was inserted."
                       (seq-remove (lambda (line)
                                     (funcall find (concat prefix (regexp-quote line))))
                                   lines)))
-           (prompts (funcall without prompts "\\(?:Summary: \\|- \\)?"))
+           (asked (funcall without asked "\\(?:Summary: \\|- \\)?"))
            (trailers (funcall without trailers "")))
       ;; Log Edit could take a first line for a header.
-      (when (and log empty (or (not headers) (and subject prompts)))
-        (log-edit-set-header "Summary" (or (and subject (car prompts)) "")))
-      (cond ((null prompts))
+      (when (and log empty (or (not headers) (and subject asked)))
+        (log-edit-set-header "Summary" (or (and subject (car asked)) "")))
+      (cond ((null asked))
             ((not (and subject empty))
-             (gemini-companion-commit--insert-list prompts))
+             (gemini-companion-commit--insert-list asked))
             ((not log)
              (goto-char (point-min))
-             (insert (car prompts))
+             (insert (car asked))
              ;; The first line of a template may be a comment.
              (unless (eolp)
                (insert "\n"))))
       (when trailers
         (gemini-companion-commit--insert-trailers trailers))
-      (or prompts trailers))))
+      (or asked trailers))))
 
 (defun gemini-companion-commit--insert-list (lines)
   "Insert LINES as a list, see `gemini-companion-commit--insert'.

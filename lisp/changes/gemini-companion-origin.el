@@ -40,7 +40,7 @@ changed it before it was kept, or nil."
 ;;;; Origins
 
 (defun gemini-companion-origin-function ()
-  "Return a function that returns the origin of a line.
+  "Return a function to call for the origin of a line.
 It is called with a hunk, and with HOW and the text of the line, see
 `gemini-companion-record-forget'.  Equal origins of an edit are the same object."
   (let ((known (make-hash-table :test 'eq)))

@@ -125,7 +125,7 @@ Removing that from a line of 480 kB takes half a second.")
   (consp (cdr-safe line)))
 
 (defsubst gemini-companion-record--of-base-p (act)
-  "Return non-nil if ACT says that a line was there before the first edit."
+  "Return non-nil if the line of ACT was there before the first edit."
   (eq (caar gemini-companion-record--base) (car act)))
 
 (defun gemini-companion-record--base-of (origin)
@@ -1178,7 +1178,7 @@ such line."
       `(,who ,(gemini-companion-record--line-text (aref look k)) . ,how))))
 
 (defun gemini-companion-record--who (act)
-  "Return (WHO . HOW) if ACT, the last one of a line, says so, or nil.
+  "Return (WHO . HOW) of ACT, the last one of a line, or nil if it is unknown.
 See `gemini-companion-record-whose'."
   (cond ((null (cdr act)) nil)
         ((gemini-companion-record--of-edit-p act) act)

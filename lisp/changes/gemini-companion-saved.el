@@ -402,7 +402,7 @@ files outside all projects are shared, it is the directory of NAME."
           (run-at-time seconds nil #'gemini-companion-saved--begin))))
 
 (defun gemini-companion-saved--unplan ()
-  "Cancel the timer that saves what is due, if there is one."
+  "Cancel the timer for what is due, if there is one."
   (when gemini-companion-saved--timer
     (cancel-timer gemini-companion-saved--timer)
     (setq gemini-companion-saved--timer nil)))

@@ -13,6 +13,8 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'seq)
+(require 'subr-x)
 
 ;;;; State
 

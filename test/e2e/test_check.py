@@ -4,7 +4,7 @@
 import pytest
 from harness.model import say, write_file
 from harness.world import World
-from test_turn_page import goes_to
+from test_turn_page import asks_again, goes_to
 
 WORKS = "test:\n\t@touch ran\n"
 FAILS = "test:\n\t@touch ran-again; echo 'shop.c:2: error: no tax'; exit 1\n"
@@ -71,3 +71,4 @@ def test_check_asks_and_leads_to_the_errors_of_a_turn(world: World) -> None:
     cli.wait_for("noted")
     expected = "`make test` failed: 1 error\\n> shop.c:2: error: no tax"
     assert expected in cli.model.last_message()
+    asks_again(emacs)

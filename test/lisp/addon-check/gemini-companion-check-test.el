@@ -183,7 +183,7 @@ echo .env:1: error: S3CRET; echo a:1: error: no password in .env; exit 1\n"))
 ;;;; What must not run
 
 (defun gemini-companion-check-test-runs-nothing ()
-  "Assert that no command runs, and that none has made a file."
+  "Assert that no command is running, and that none has made a file."
   (should-not (seq-filter #'process-live-p
                           (seq-mapcat (lambda (buffer)
                                         (and (string-prefix-p "*gemini check"

@@ -10,6 +10,8 @@
 (require 'vc)
 (require 'vc-git)
 
+(declare-function log-edit-done "log-edit")
+
 (defun gemini-companion-commit-test-git (&rest arguments)
   "Run git with ARGUMENTS in the current directory, and return its output."
   (with-temp-buffer
