@@ -139,6 +139,9 @@ FILE is an absolute name; nil, as of a loop of symbolic links, has none."
 (defvar gemini-companion-edit--all nil
   "The recorded edits, the newest first.")
 
+(defvar gemini-companion-edit-last-forgotten nil
+  "The newest edit that was dropped, as there are too many, or nil.")
+
 (defvar gemini-companion-edit-file-functions nil
   "Functions called with an edit and what became of its file, a symbol.
 It is `written', or `file-state' if that or UNDONE has changed.  While the edit
@@ -230,13 +233,17 @@ It is 1 for each 400 kB of its texts."
 Also return older edits that are under review, or whose outcome the CLI has not
 received."
   (let ((capacity gemini-companion-edit-most)
-        (remaining nil))
+        (remaining nil)
+        (forgotten nil))
     (dolist (edit edits)
       (cl-decf capacity (gemini-companion-edit--weight edit))
-      (when (or (<= 0 capacity)
-                (gemini-companion-edit-proposal-buffer edit)
-                (gemini-companion-edit-outcome edit))
-        (push edit remaining)))
+      (cond ((or (<= 0 capacity)
+                 (gemini-companion-edit-proposal-buffer edit)
+                 (gemini-companion-edit-outcome edit))
+             (push edit remaining))
+            ((null forgotten)
+             (setq forgotten edit
+                   gemini-companion-edit-last-forgotten edit))))
     (nreverse remaining)))
 
 (defun gemini-companion-edit-add (edit)
@@ -516,7 +523,8 @@ review."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
   "Drop all edits, except those whose views are not closed yet."
-  (setq gemini-companion-edit--all (gemini-companion-edits-ending)))
+  (setq gemini-companion-edit--all (gemini-companion-edits-ending)
+        gemini-companion-edit-last-forgotten nil))
 
 (provide 'gemini-companion-edit)
 ;;; gemini-companion-edit.el ends here

@@ -832,6 +832,12 @@ If one of the files cannot be undone, none is.  Return nil for another ROW."
                                  (gemini-companion-overview-page-ancestor row 'turn)))))
               (edits (or (seq-remove #'gemini-companion-undo-unwritten all)
                          (user-error "Nothing here is left to undo"))))
+    (when (and gemini-companion-edit-last-forgotten
+               (gemini-companion-step-same-command-p
+                edit gemini-companion-edit-last-forgotten))
+      (user-error "Other files of %s are no longer recorded; \
+ask its CLI to rename it back"
+                  command))
     (gemini-companion-overview--undo-all
      edits :ask t :whole t
      :what (format (ngettext "%s in %d file" "%s in %d files" (length edits))

@@ -285,6 +285,24 @@
         (should (equal (string-replace "one" "uno" text)
                        (gemini-companion-rename-test-text file)))))))
 
+;; Later edits push out the earlier ones, one by one.
+(ert-deftest gemini-companion-rename-that-is-forgotten-in-part-is-not-undone-in-part ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (let ((gemini-companion-edit-most 2)
+          (session (gemini-companion-rename-session
+                    (gemini-companion-rename-test-ask))))
+      (gemini-companion-rename-test-answer 'allow)
+      (write-region "x = 2\n" nil "c.py" nil 'silent)
+      (gemini-companion-reported-write session (expand-file-name "c.py")
+                                       "x = 1\n" "x = 2\n")
+      (gemini-companion-rename-test-in-overview
+        (gemini-companion-rename-test-go "accepted.*b\\.py")
+        (should (string-search "Other files of rename one"
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-test-answering #'always
+                                   (gemini-companion-overview-undo))))))
+      (should (string-search "uno" (gemini-companion-rename-test-text "b.py"))))))
+
 ;; An edit of the user, in the same file and after the rename, stays.
 (ert-deftest gemini-companion-rename-that-is-undone-leaves-what-the-user-wrote-since ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
