@@ -169,9 +169,11 @@ After undo or redo, redraw the buffer; as `undo', go to what is there again."
 
 (defun gemini-companion-overview--note-display (window)
   "Note that WINDOW is about to display the overview, so that its keys act.
-This is a member of `pre-redisplay-functions'."
-  (setq gemini-companion-overview--ignores-keys nil)
-  (gemini-companion-overview-page-note-display window))
+After a timer, Emacs draws even while keys wait to be read, which were typed
+before.  This is a member of `pre-redisplay-functions'."
+  (unless (input-pending-p)
+    (setq gemini-companion-overview--ignores-keys nil)
+    (gemini-companion-overview-page-note-display window)))
 
 (defun gemini-companion-overview--busy-p ()
   "Return non-nil if the user has typed in this buffer within the last second."

@@ -58,6 +58,10 @@
               (gemini-companion-test-open "a" "3\n" 2 session)
               (gemini-companion-page-refresh)
               (should-not (displayed))
+              ;; A key was typed before that, and is read after it.
+              (let ((unread-command-events (list ?a)))
+                (display))
+              (should-not (displayed))
               (display)
               (should (displayed))
               (should (gemini-companion-overview-page-unfolded-p
