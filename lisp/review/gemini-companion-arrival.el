@@ -275,6 +275,10 @@ answer in the overview or in the terminal."
              (gemini-companion-windows-show-p (gemini-companion-view-windows view)
                                               (gemini-companion-view-buffers view)))
         (gemini-companion-view-follow view 'select)
+      ;; At its end, Emacs restores the windows of its beginning, which may be those of
+      ;; a review that this closes.
+      (when (active-minibuffer-window)
+        (user-error "No review begins during a prompt; end that first"))
       (when-let* ((shown (gemini-companion-edit-shown)))
         (gemini-companion-proposal-hide shown))
       (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
