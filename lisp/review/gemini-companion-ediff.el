@@ -160,13 +160,10 @@ panel.")
          (ediff-make-buffers-readonly-at-startup nil)
          (ediff-window-setup-function #'ediff-setup-windows-plain)
          (ediff-split-window-function
-          (cond
-           ;; The proposal takes the window of the text before, which is empty.
-           ((gemini-companion-edit-new-p (gemini-companion-view-edit view)) #'ignore)
-           ((and (eq ediff-split-window-function #'split-window-vertically)
-                 (<= (* 2 gemini-companion-windows-side-columns) (frame-width)))
-            #'split-window-horizontally)
-           (t ediff-split-window-function)))
+          (if (and (eq ediff-split-window-function #'split-window-vertically)
+                   (<= (* 2 gemini-companion-windows-side-columns) (frame-width)))
+              #'split-window-horizontally
+            ediff-split-window-function))
          (ediff-coding-system-for-write 'utf-8-emacs-unix)
          (ediff-mode-hook
           ;; Ediff runs it in the new panel, before anything that may fail: a view that
@@ -195,7 +192,7 @@ Ediff calls this at the end of its start, in the control panel."
               ediff-long-help-message-function #'gemini-companion-ediff--long-help
               ediff-display-help-hook nil
               ediff-before-setup-windows-hook
-              (list #'gemini-companion-ediff--forget-screen)
+              (list #'gemini-companion-ediff--before-windows)
               ediff-after-setup-windows-hook
               (list #'gemini-companion-ediff--note-windows)
               ediff-select-hook (list #'gemini-companion-ediff--write-panel)
@@ -217,9 +214,14 @@ Ediff calls this at the end of its start, in the control panel."
     ;; A global mode for line numbers would number the panel after the next command.
     (display-line-numbers-mode -1)))
 
-(defun gemini-companion-ediff--forget-screen ()
-  "Make Emacs give up its copy of the screen if Ediff is to arrange windows.
-See `gemini-companion-windows-forget-screen'.  The control panel is current."
+(defun gemini-companion-ediff--before-windows ()
+  "Prepare for Ediff, which may arrange windows.  The control panel is current.
+Make Emacs give up its copy of the screen if so, see
+`gemini-companion-windows-forget-screen'."
+  (when (gemini-companion-edit-new-p gemini-companion-edit-here)
+    ;; The proposal takes the window of the text before, which is empty; the key | would
+    ;; split it.
+    (setq ediff-split-window-function #'ignore))
   (unless (ediff-keep-window-config (current-buffer))
     (gemini-companion-windows-forget-screen)))
 

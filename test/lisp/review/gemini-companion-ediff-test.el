@@ -92,6 +92,10 @@
             (should (equal windows (gemini-companion-test-window-names)))
             (gemini-companion-test-call #'gemini-companion-ediff-compare-again)
             (should (equal windows (gemini-companion-test-window-names)))
+            ;; The empty text is not displayed by another layout.
+            (dolist (key '("|" "?" "?" "|"))
+              (execute-kbd-macro key)
+              (should (equal windows (gemini-companion-test-window-names))))
             (unless (equal "" text)
               (should (string-search "C-c C-k rejects it"
                                      (gemini-companion-test-refusal
