@@ -45,7 +45,7 @@ If this fails, the view is closed.")
 Menus call this, so it must not compare texts or display a message.")
 
 (cl-defgeneric gemini-companion-view-move (view count)
-  "Move forward by COUNT hunks in VIEW, or by pieces of a long line.")
+  "Move forward by COUNT hunks in VIEW.")
 
 (cl-defgeneric gemini-companion-view-go-to (view number)
   "Go to the hunk with NUMBER, from 0 on, in VIEW.")
@@ -56,12 +56,9 @@ Menus call this, so it must not compare texts or display a message.")
 (cl-defgeneric gemini-companion-view-compare (view)
   "Compare the original and the proposal of VIEW again.")
 
-(cl-defgeneric gemini-companion-view-mark (view redraw)
-  "Update the excluded hunks in VIEW, and whether the review has ended.
-By default, compare the texts again.  If REDRAW is nil, do not: an undo is in
-progress, and VIEW will be compared after it."
-  (when redraw
-    (gemini-companion-view-compare view)))
+(cl-defgeneric gemini-companion-view-mark (view)
+  "Update the excluded hunks in VIEW, its keys, and whether the review has ended.
+Do not compare the texts: an undo may be in progress.")
 
 (cl-defgeneric gemini-companion-view-close (view)
   "Close VIEW, but leave windows, original and proposal alone.")

@@ -350,7 +350,7 @@ Ediff works in the selected window, and may arrange others, which are restored."
       (gemini-companion-ediff--in-panel
        view #'gemini-companion-ediff-compare-again))))
 
-(cl-defmethod gemini-companion-view-mark ((view gemini-companion-ediff-view) _redraw)
+(cl-defmethod gemini-companion-view-mark ((view gemini-companion-ediff-view))
   "Display in VIEW whether the current hunk is excluded, and the keys."
   (with-current-buffer (gemini-companion-ediff--panel view)
     (gemini-companion-ediff--write-panel)))

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; Open, select and close the review of an edit, choose its kind, and define its
-;; commands.  `gemini-companion-view' has the generic functions that the kinds of views
-;; implement; their files are loaded on first use.
+;; Open, select and close the review of an edit, and define its commands.
+;; `gemini-companion-view' has the generic functions that a view implements;
+;; `gemini-companion-ediff', which has the one for a single edit, is loaded on first use.
 
 ;;; Code:
 
@@ -238,17 +238,17 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
     ('select (setf (gemini-companion-view-requested view) t)
              (gemini-companion-review--select view)
              ;; Letters answer from now on, so draw its keys again.
-             (gemini-companion-view-mark view nil)
+             (gemini-companion-view-mark view)
              (force-mode-line-update t))
-    ('toggled (gemini-companion-view-mark view t))
+    ('toggled (gemini-companion-view-mark view))
     ('stay (gemini-companion-review--select view)
            (with-current-buffer (car (gemini-companion-view-buffers view))
              (gemini-companion-review-stay-mode))
-           (gemini-companion-view-mark view nil))
+           (gemini-companion-view-mark view))
     ('restored
      ;; The user may have typed an answer before this is displayed.
      (setf (gemini-companion-view-drawn view) nil)
-     (gemini-companion-view-mark view nil)
+     (gemini-companion-view-mark view)
      ;; An edit or an undo is in progress.
      (run-at-time 0 nil #'gemini-companion-review--compare view))
     ('hide (gemini-companion-review--close view))))
@@ -388,7 +388,7 @@ and signal the error again."
     (gemini-companion-windows-forget-screen)
     (gemini-companion-edit-set-view edit view)
     ;; Draw its keys: letters answer only if the user has asked for it.
-    (gemini-companion-view-mark view nil)))
+    (gemini-companion-view-mark view)))
 
 (defun gemini-companion-review-note-windows (view)
   "Record the windows of the selected frame that display VIEW."

@@ -25,7 +25,7 @@
   (cl-incf (gemini-companion-view-test-view-number view) count))
 
 (cl-defmethod gemini-companion-view-mark
-  ((_ gemini-companion-view-test-view) _redraw)
+  ((_ gemini-companion-view-test-view))
   "Do nothing.")
 
 (cl-defmethod gemini-companion-view-close
