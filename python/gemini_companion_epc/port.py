@@ -109,11 +109,12 @@ class UnixPort:
     """The event loop that serves, None until it does."""
     _listening: dict[Path, Future[asyncio.Server]] = field(default_factory=dict)
     """The names of the sockets at which it listens."""
+    _is_closed: bool = field(init=False, default=False)
 
     @property
     def may_listen(self) -> bool:
         """Whether this process serves: clients must find the diffs of the last one."""
-        return self._loop is not None
+        return self._loop is not None and not self._is_closed
 
     def serve(self) -> None:
         """Let the running event loop serve the sockets."""
@@ -141,9 +142,13 @@ class UnixPort:
             ) from None
         server = asyncio.start_unix_server(self._carry, sock=listener)
         self._listening[path] = asyncio.run_coroutine_threadsafe(server, self._loop)
+        # Another thread may have closed them meanwhile.
+        if self._is_closed:
+            self._close(path)
 
     def close(self) -> None:
-        """Remove the sockets, as far as that is possible."""
+        """Remove the sockets, as far as that is possible, and listen no more."""
+        self._is_closed = True
         for path in list(self._listening):
             self._close(path)
 

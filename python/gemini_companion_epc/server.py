@@ -249,6 +249,7 @@ class Server:
 
     def _clean(self) -> None:
         """Remove all files of this process, and write the rest of the log."""
+        self._unix_port.close()
         if not self._has_successor:
             # If the file were removed earlier, Copilot CLI would disconnect, and miss
             # the rejections.
