@@ -286,8 +286,9 @@ answer in the overview or in the terminal."
       (if (gemini-companion-edit-view edit)
           (gemini-companion-arrival--unannounce)
         (funcall (if requested #'user-error #'message)
-                 "%s; answer in the terminal of %s"
+                 "%s; answer in %sthe terminal of %s"
                  (gemini-companion-edit-problem edit)
+                 (if (fboundp 'gemini-companion-list) "the overview or " "")
                  (gemini-companion-session-title
                   (gemini-companion-edit-session edit)))))))
 

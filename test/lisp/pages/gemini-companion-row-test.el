@@ -70,6 +70,25 @@
           (gemini-companion-part-stop 'overview)
           (set-frame-size nil 160 45))))))
 
+(defvar ediff-keymap-setup-hook)
+(ert-deftest gemini-companion-row-answers-what-ediff-fails-to-show ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (setq gemini-companion-review-arrival 'notify)
+    (let ((ediff-keymap-setup-hook (list (lambda () (error "Boom"))))
+          (windows (gemini-companion-test-window-names))
+          (edit (gemini-companion-test-open "a" "new\n")))
+      (unwind-protect
+          (progn
+            (should (string-search "Boom; answer in the overview or "
+                                   (gemini-companion-test-refusal
+                                     (gemini-companion-request-show edit))))
+            (should (equal windows (gemini-companion-test-window-names)))
+            (gemini-companion-list)
+            (should (eq edit (gemini-companion-edit-current)))
+            (gemini-companion-edit-accept)
+            (should (equal '((1 accepted "new\n")) outcomes)))
+        (gemini-companion-part-stop 'overview)))))
+
 ;; The option was set while the CLI was connected.
 (ert-deftest gemini-companion-row-is-none-without-reviews ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
