@@ -401,6 +401,9 @@ The hooks of the user do not run; many kill the compared buffers."
   (let ((panel (gemini-companion-ediff--panel view)))
     (when (buffer-live-p panel)
       (with-current-buffer panel
+        ;; Nil if the texts are not compared, which Ediff does not expect at its end.
+        (unless ediff-number-of-differences
+          (setq ediff-number-of-differences 0))
         (let ((ediff-cleanup-hook nil)
               ;; Ediff would arrange windows, and kill its buffers.
               (ediff-quit-hook nil)
