@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'ert-x)
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-review-test-helper)
 
