@@ -130,13 +130,14 @@ the minibuffer begins with."
 
 (defun gemini-companion-check--read (root)
   "Read a command for ROOT; signal an error if it is blank or cannot be shown."
-  (let ((text (read-shell-command
-               (format "Check in %s by: " (gemini-companion-names-absolute root))
-               (or (cdr (assoc root gemini-companion-check--agreed))
-                   (gemini-companion-check--valid
-                    (gemini-companion-check--of-project root))
-                   (gemini-companion-check--valid (default-value 'compile-command)))
-               'gemini-companion-check--history)))
+  (let* ((default-directory root)
+         (text (read-shell-command
+                (format "Check in %s by: " (gemini-companion-names-absolute root))
+                (or (cdr (assoc root gemini-companion-check--agreed))
+                    (gemini-companion-check--valid
+                     (gemini-companion-check--of-project root))
+                    (gemini-companion-check--valid (default-value 'compile-command)))
+                'gemini-companion-check--history)))
     (cond ((string-blank-p text)
            (user-error "No command; type one, such as make test"))
           ((gemini-companion-check--valid text))
@@ -167,6 +168,7 @@ If that is unknown, so is the answer."
 (defun gemini-companion-check--reads-p (command name)
   "Return non-nil if COMMAND may read or run the file NAME before all else."
   (let ((base (file-name-nondirectory name))
+        (file-name-handler-alist nil)
         (case-fold-search t))
     (or (string-match-p gemini-companion-check--read-first base)
         (member base (mapcar #'file-name-nondirectory
@@ -200,7 +202,7 @@ earlier one may have written what this one only uses."
          (most max-mini-window-height)
          (lines (if (or (null resize-mini-windows) (default-value 'truncate-lines))
                     1
-                  (if (floatp most) (floor (* most (frame-height))) most))))
+                  (if (floatp most) (floor (* most (frame-height (window-frame window)))) most))))
     (* (max 1 lines) (- (window-width window) 2))))
 
 (defun gemini-companion-check--question (command root files)
@@ -262,11 +264,30 @@ it is unknown what a CLI does."
 \\{gemini-companion-check-mode-map}"
   :interactive nil)
 
+(defun gemini-companion-check--name (root)
+  "Return the name of the buffer with the output of a command in ROOT."
+  (format "*gemini check: %s*" (gemini-companion-names-absolute root)))
+
+(defun gemini-companion-check--end-previous (root)
+  "Kill the command that runs in ROOT; signal an error unless the user agrees.
+`compilation-start' would ask, when it is about to start the next one."
+  (when-let* ((buffer (get-buffer (gemini-companion-check--name root)))
+              (process (get-buffer-process buffer))
+              ((process-live-p process)))
+    (unless (yes-or-no-p "Previous check is running; kill it? ")
+      (user-error "Previous check is still running"))
+    (when (process-live-p process)
+      (interrupt-process process)
+      (sit-for 1)
+      (delete-process process))))
+
 (defun gemini-companion-check--start (run)
   "Start RUN, without showing its buffer."
   (let* ((root (gemini-companion-check--run-root run))
-         (name (format "*gemini check: %s*" (gemini-companion-names-absolute root)))
+         (name (gemini-companion-check--name root))
          (default-directory root)
+         ;; `compilation-start' goes itself to where the command begins by cd.
+         (file-name-handler-alist nil)
          ;; No window and no key changes before the user goes there.
          (display-buffer-overriding-action '(display-buffer-no-window
                                              (allow-no-window . t)))
@@ -286,11 +307,17 @@ it is unknown what a CLI does."
       (setq gemini-companion-check--here run)
       (setq-local revert-buffer-function
                   (lambda (&rest _) (gemini-companion-check--again)))
+      ;; M-x recompile would run it without a question.
+      (setf (nth 2 compilation-arguments) #'gemini-companion-check--refuse)
       (add-hook 'compilation-finish-functions
                 (lambda (&rest _) (gemini-companion-check--end run process)) nil t)
       (add-hook 'kill-buffer-hook
                 (lambda () (gemini-companion-check--end run nil)) nil t))
     (gemini-companion-check--redraw)))
+
+(defun gemini-companion-check--refuse (_mode)
+  "Signal an error in place of returning the name of a buffer."
+  (user-error "A check asks before it runs a command; g checks again"))
 
 (defun gemini-companion-check--filter (process text)
   "Insert TEXT of PROCESS as `compilation-filter', and search for errors.
@@ -436,8 +463,10 @@ Each word counts as a name, relative to ROOT."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'check)))
-  "Forget what has run; what the user has agreed to stays."
-  (clrhash gemini-companion-check--runs))
+  "Forget what has run, and what the user has agreed to.
+Without the mode, it is unknown what is not reviewed."
+  (clrhash gemini-companion-check--runs)
+  (setq gemini-companion-check--agreed nil))
 
 ;;;; Commands
 
@@ -460,12 +489,13 @@ If OTHER is non-nil, ask for another one."
     (let ((files (gemini-companion-check--unreviewed command root session)))
       (unless (and (null files)
                    (member (cons root command) gemini-companion-check--agreed))
-        (gemini-companion-check--ask command root files)
-        (unless (equal files (gemini-companion-check--unreviewed command root session))
-          (user-error "Files have changed since the question; type the key again"))))
-    (let ((pair (cons root command)))
-      (setq gemini-companion-check--agreed
-            (cons pair (delete pair gemini-companion-check--agreed))))
+        (gemini-companion-check--ask command root files))
+      (let ((pair (cons root command)))
+        (setq gemini-companion-check--agreed
+              (cons pair (delete pair gemini-companion-check--agreed))))
+      (gemini-companion-check--end-previous root)
+      (unless (equal files (gemini-companion-check--unreviewed command root session))
+        (user-error "Files have changed since the question; type the key again")))
     (gemini-companion-check--start run)))
 
 (defun gemini-companion-check (&optional other)
