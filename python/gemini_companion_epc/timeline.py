@@ -71,9 +71,10 @@ _MOST_LATE = 2
 _MOST_BEGUN = 1_000
 MOST_NESTED = 8
 """Maximum number of repositories inside a work tree that are trees of their own."""
-# Seconds in which Emacs says which files are shared, as a call begins, and otherwise.
-_SECONDS_AT_BEGIN = 1
-_SECONDS = 3
+# Seconds in which Emacs says which files are shared, and that after a call.  One that
+# begins waits for the snapshot of its prompt as well.
+_SECONDS = 1
+_SECONDS_AFTER = 3
 # How often a turn that has ended is looked at, each time after twice as long.
 _MOST_LOOKS = 6
 
@@ -703,7 +704,8 @@ class Timeline:
             return None
         head = await _in_thread(store.head)
         listing = await _in_thread(store.listing, tree.goes_on(step))
-        seconds = _SECONDS_AT_BEGIN if step.begins else _SECONDS
+        is_before = step.begins or step.event is Event.PROMPT
+        seconds = _SECONDS if is_before else _SECONDS_AFTER
         shared, hidden = await self._answered(tree, listing.names, seconds)
         unanswered = set(listing.names).difference(shared, hidden)
         tree.stored.update(shared)
