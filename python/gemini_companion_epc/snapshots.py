@@ -940,7 +940,7 @@ class Store:
             )
             by_git += converted
             changes = [each for each in changes if each not in converted]
-        elif moved.is_in_files:
+        if moved.is_in_files:
             left = [self._after_git(each, expected.get(each.path)) for each in changes]
             by_git += [each for each in left if each.is_nothing]
             changes = [each for each in left if not each.is_nothing]
@@ -996,7 +996,8 @@ class Store:
         That is as if the file had got it before, merged with what it had that was not
         committed.  If that is a conflict, it stays part of the change.
         """
-        if moved is None:
+        # Git may have written a new file in another form than it keeps it.
+        if moved is None or (self._may_convert and not change.before):
             return change
         if (change.before, change.mode_before) == (moved.before, moved.mode_before):
             return change._replace(before=moved.after, mode_before=moved.mode_after)
@@ -1356,7 +1357,9 @@ class Store:
         """
         parents = self._listed("%P", "--no-walk", *made) if made else {}
         while commit in parents:
-            below = amended.get(commit) or parents[commit]
+            # In one second, what is amended and amended back has the same name again.
+            parent = parents.pop(commit)
+            below = amended.get(commit) or parent
             if not below or " " in below:
                 break
             commit = below
@@ -1550,7 +1553,7 @@ def _commits(line: str) -> bool:
 def _amended(steps: Iterable[str]) -> dict[str, str]:
     """Return the commits that ``steps`` of a reflog amended, by what they are now."""
     words = (step.split(" ", 2) for step in steps if "\tcommit (amend)" in step)
-    return {new: old for old, new, _ in words}
+    return {new: old for old, new, _ in words if old != new}
 
 
 def _resets(line: str) -> bool:

@@ -155,9 +155,11 @@ BOTH = b"one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
 
 
 @pytest.mark.parametrize("way", PULLS)
+@pytest.mark.parametrize("attributes", ["", "* text=auto\n"])
 def test_lines_of_a_colleague_beside_those_of_the_user_are_by_git(
-    tree: Tree, other: Tree, way: str
+    tree: Tree, other: Tree, way: str, attributes: str
 ) -> None:
+    (tree.root / ".git" / "info" / "attributes").write_text(attributes)
     by_colleague(other)
     if way == "merge":
         tree.write(mine=b"1\n")
@@ -202,6 +204,24 @@ def test_lines_of_a_colleague_are_not_of_a_command_that_pulls_them(
     if way != "committed":
         assert steps(tree, lambda: tree.git(*PULLS["rebase"])) == set()
         assert tree.difference.by_git
+
+
+def test_commits_that_are_amended_to_what_they_were_are_of_the_command(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.begin()
+    # Git names a commit by its text and the second in which it was made.
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-11-01T00:00:00Z")
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-11-01T00:00:00Z")
+
+    def do() -> None:
+        tree.write(own=b"1\n")
+        tree.commit("own")
+        for message in "own", "other", "own":
+            tree.git("commit", "-q", "--amend", "-m", message)
+
+    assert steps(tree, do) == {"own"}
+    assert tree.difference.by_git == 0
 
 
 def test_head_that_moves_without_the_files_is_no_change_of_them(tree: Tree) -> None:
