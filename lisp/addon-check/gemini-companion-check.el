@@ -269,7 +269,7 @@ it is unknown what a CLI does."
   (format "*gemini check: %s*" (gemini-companion-names-absolute root)))
 
 (defun gemini-companion-check--end-previous (root)
-  "Kill the command that runs in ROOT; signal an error unless the user agrees.
+  "Kill the running command in ROOT; signal an error unless the user agrees.
 `compilation-start' would ask, when it is about to start the next one."
   (when-let* ((buffer (get-buffer (gemini-companion-check--name root)))
               (process (get-buffer-process buffer))

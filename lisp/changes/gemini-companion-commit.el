@@ -222,7 +222,7 @@ INPUT is a string of bytes.  For VARIABLES, see
            (buffer-string)))))
 
 (defun gemini-companion-commit--without-filters (root)
-  "Return options by which git runs no filter on the files in ROOT.
+  "Return options to keep git from filters on the files in ROOT.
 A project may set these to programs; git runs them on files that it compares.
 The variable GEMINI_COMPANION_NONE must be empty."
   (cl-loop for name in (split-string
