@@ -12,6 +12,7 @@ from harness.gemini import Gemini
 from harness.model import Part, read_file, replace, say, write_file
 from harness.needs import needs_qwen
 from harness.qwen import stays_connected
+from harness.wait import eventually
 from harness.world import World
 from test_tools import link
 
@@ -180,6 +181,8 @@ def test_a_cli_asks_in_yolo_mode_while_emacs_hangs_and_not_after_its_crash(
         os.kill(emacs.pid, signal.SIGKILL)
     emacs.wait_until_exited()
     assert file.read_text() == "two\n"
+    # Until the server has noticed it, hooks still ask.
+    eventually(lambda: not world.scratch.servers(), "the server is gone")
     # The CLI is as if it were not linked.
     cli.is_free(write_file(file, "three\n"))
     assert file.read_text() == "three\n"
