@@ -477,9 +477,7 @@ If OTHER is non-nil, ask for another one."
          (agreed (assoc root gemini-companion-check--agreed))
          (command (if (or other (null agreed))
                       (gemini-companion-check--read root)
-                    (cdr agreed)))
-         (run (gemini-companion-check--make :command command :root root
-                                            :turn turn :session session)))
+                    (cdr agreed))))
     (save-some-buffers (not compilation-ask-about-save)
                        (or compilation-save-buffers-predicate
                            (lambda ()
@@ -496,7 +494,9 @@ If OTHER is non-nil, ask for another one."
       (gemini-companion-check--end-previous root)
       (unless (equal files (gemini-companion-check--unreviewed command root session))
         (user-error "Files have changed since the question; type the key again")))
-    (gemini-companion-check--start run)))
+    (gemini-companion-check--start
+     (gemini-companion-check--make :command command :root root
+                                   :turn turn :session session))))
 
 (defun gemini-companion-check (&optional other)
   "Run a command of the project to check the turn at point, such as make test.

@@ -67,6 +67,25 @@ FILES are those of the project; a command that ran there has made the file ran."
     (gemini-companion-check-test-runs "exit 3")
     (gemini-companion-check-test-becomes "✗ exit 3: exit code 3")))
 
+(ert-deftest gemini-companion-check-takes-as-long-as-its-command ()
+  (gemini-companion-check-test-with nil
+    (let ((late 0)
+          (time (symbol-function 'float-time))
+          (ask (symbol-function 'read-char-from-minibuffer)))
+      (cl-letf (((symbol-function 'float-time)
+                 (lambda (&optional of)
+                   (if of (funcall time of) (+ late (funcall time)))))
+                ;; The user thinks about the question for a quarter of an hour.
+                ((symbol-function 'read-char-from-minibuffer)
+                 (lambda (&rest arguments)
+                   (setq late 1000)
+                   (apply ask arguments))))
+        (gemini-companion-check-test-runs "touch ran")
+        (gemini-companion-test-eventually (file-exists-p "ran"))
+        (gemini-companion-check-test-becomes "✓ touch ran ")
+        (should-not (seq-some (apply-partially #'string-search " 16 min ")
+                              (gemini-companion-overview-test-lines)))))))
+
 (ert-deftest gemini-companion-check-leads-to-its-output-and-errors ()
   (gemini-companion-check-test-with '(("make.sh" "echo a:1: error: bad; exit 3\n"))
     (gemini-companion-check-test-runs "sh make.sh")
