@@ -122,22 +122,24 @@ come first.  The transient stays after commands with `:stay'.
 command is disabled while the value of `:enable' is nil, and it toggles the
 value of `:on'.")
 
+(defun gemini-companion-commands--rows (rows contexts)
+  "Return those of ROWS that apply in CONTEXTS."
+  ;; Header lines ask for it after each key.
+  (cl-loop for row in rows
+           when (cl-loop for context in contexts
+                         thereis (memq context (nth 3 row)))
+           collect row))
+
 (defun gemini-companion-commands-menu (&rest contexts)
   "Return the groups of `gemini-companion-commands' for a menu in CONTEXTS."
   (cl-loop for (title . rows) in gemini-companion-commands
-           for in-context = (seq-filter (lambda (row)
-                                          (seq-intersection contexts (nth 3 row)))
-                                        rows)
+           for in-context = (gemini-companion-commands--rows rows contexts)
            when (and title in-context) collect (cons title in-context)))
 
 (defun gemini-companion-commands-in (&rest contexts)
   "Return the rows of `gemini-companion-commands' that apply in CONTEXTS."
-  ;; Header lines ask for it after each key.
   (cl-loop for (_ . rows) in gemini-companion-commands
-           nconc (cl-loop for row in rows
-                          when (cl-loop for context in contexts
-                                        thereis (memq context (nth 3 row)))
-                          collect row)))
+           nconc (gemini-companion-commands--rows rows contexts)))
 
 (defun gemini-companion-commands-bind (map context &optional binding)
   "Bind the keys of CONTEXT in MAP to their commands, and return MAP.
