@@ -85,7 +85,7 @@ until which the language server may go on to load files.
 FILES is nil until the rename is open, then a list of
 `gemini-companion-rename-file'.  ELSEWHERE are the other files with the word
 OLD, absolute names, or `unknown'.  UNSHARED are such files that are not shared
-with CLIs; only the user is told of them."
+with CLIs; only the user sees their names."
   old new server until files elsewhere unshared)
 
 (cl-defstruct (gemini-companion-rename-file
@@ -518,7 +518,7 @@ that has failed."
 (defun gemini-companion-rename--record (rename files)
   "Record that RENAME, which the user has allowed, has written FILES.
 Undoing them is one decision."
-  ;; The model is told what was written, whatever fails here.
+  ;; The model gets what was written, whatever fails here.
   (gemini-companion-log-guarded "Recording a rename"
     (let ((command (gemini-companion-rename--names rename)))
       (gemini-companion-undo-record
