@@ -154,7 +154,7 @@ If that is unknown, so is the answer."
         (gemini-companion-overview-row-problem row)
         ;; A file that was deleted, or is not in UTF-8, has no record.
         (and (null (gemini-companion-overview-row-record row))
-             (memq (gemini-companion-edit-answer edit) '(unreviewed automatic))
+             (memq (gemini-companion-edit-final-answer edit) '(unreviewed automatic))
              (gemini-companion-changes-there-p edit)))))
 
 (defun gemini-companion-check--names (row)

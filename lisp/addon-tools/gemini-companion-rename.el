@@ -526,7 +526,7 @@ Undoing them is one decision."
        (mapcar (pcase-lambda ((cl-struct gemini-companion-rename-file name bytes new))
                  (prog1 (gemini-companion-reported-bytes
                          (gemini-companion-rename-session rename) name bytes new
-                         command :decision 'accepted)
+                         command :answer 'accepted)
                    (gemini-companion-revert name)))
                files)
        command)))

@@ -38,7 +38,7 @@
 (cl-defstruct (gemini-companion-unmarked
                (:noinline t)
                (:include gemini-companion-edit
-                         (id (gensym)) (decision 'unreviewed) (reported t)
+                         (id (gensym)) (answer 'unreviewed) (reported t)
                          (file-state 'written)
                          (content (gemini-companion-content-make :bytes 'unknown)))
                (:constructor gemini-companion-unmarked-make

@@ -277,7 +277,7 @@ comparing the previous text would be the most of the time that a write takes."
 (defun gemini-companion-changes--reviewed-p (edit)
   "Return non-nil if EDIT is to be kept at once.
 The user has accepted it, in Emacs or in the terminal, or wants no marks."
-  (or (eq 'accepted (gemini-companion-edit-answer edit))
+  (or (eq 'accepted (gemini-companion-edit-final-answer edit))
       (not (eq 'marks gemini-companion-after-write))))
 
 (defun gemini-companion-changes--record (edit)

@@ -82,7 +82,8 @@ For PREVIOUS, see `gemini-companion-history--texts'."
           :session (gemini-companion-session-facts (gemini-companion-edit-session edit))
           :since (gemini-companion-edit-since edit)
           :command (gemini-companion-edit-command edit)
-          :decision (gemini-companion-edit-decision edit)
+          ;; So it is called in files that were saved before.
+          :decision (gemini-companion-edit-answer edit)
           :state (gemini-companion-edit-file-state edit)
           :remarks (gemini-companion-edit-remarks edit)
           :modes (gemini-companion-edit-deleted-modes edit)
@@ -208,13 +209,13 @@ ALL are the data of each, the first one first."
   "Return an edit with FACTS of the file NAME, which has made AFTER of BEFORE.
 BEFORE are the bytes, or a symbol, and AFTER is a text."
   (pcase-let (((map :reported :format :file :session :since :command
-                    :decision :state :remarks :modes :missing)
+                    (:decision answer) :state :remarks :modes :missing)
                facts))
     (gemini-companion-edit-make
      :id (gensym) :session (gemini-companion-session-from-facts session)
      :file file :true-name name :since since
      :content (gemini-companion-content-make :bytes before :reported reported)
-     :proposed after :after after :command command :decision decision
+     :proposed after :after after :command command :answer answer
      :file-state state :remarks remarks :deleted-modes modes
      :missing-directories missing :reported t
      :format (pcase format

@@ -32,10 +32,10 @@ time at which it wrote the lines, and BEGAN that at which its turn began, in
 seconds.  PROMPT is the first line of the prompt, if the CLI has reported that, or
 nil, and COMMAND is the command or the tool that wrote the lines, or nil.
 
-DECISION is `accepted' before the write, `kept' after it, or nil.  EDITED is
+REVIEWED is `accepted' before the write, `kept' after it, or nil.  EDITED is
 `yours' if the user had changed the line in the proposal, `others' if others
 changed it before it was kept, or nil."
-  client version since began prompt command decision edited)
+  client version since began prompt command reviewed edited)
 
 ;;;; Origins
 
@@ -49,17 +49,17 @@ It is called with a hunk, and with HOW and the text of the line, see
              (entry (or (gethash edit known)
                         (puthash edit (list (gemini-companion-origin--proposed edit))
                                  known)))
-             (decision (gemini-companion-origin--decision hunk))
+             (reviewed (gemini-companion-origin--reviewed hunk))
              (edited (cond ((eq how 'others) 'others)
                            ((and (eq how t) (car entry)
                                  (not (gethash (gemini-companion-origin--words text)
                                                (car entry))))
                             'yours))))
         (or (cl-find-if (lambda (origin)
-                          (and (eq decision (gemini-companion-origin-decision origin))
+                          (and (eq reviewed (gemini-companion-origin-reviewed origin))
                                (eq edited (gemini-companion-origin-edited origin))))
                         (cdr entry))
-            (car (push (gemini-companion-origin--of-edit edit decision edited)
+            (car (push (gemini-companion-origin--of-edit edit reviewed edited)
                        (cdr entry))))))))
 
 (defun gemini-companion-origin--proposed (edit)
@@ -78,17 +78,17 @@ Return nil if the user has accepted the proposal as it was."
   "Return LINE without white space, which a formatter may change."
   (replace-regexp-in-string "[ \t\r\n]+" "" line))
 
-(defun gemini-companion-origin--decision (hunk)
+(defun gemini-companion-origin--reviewed (hunk)
   "Return what the user has decided about HUNK: `accepted', `kept' or nil."
   (pcase (gemini-companion-record-hunk-reviewed hunk)
     ('nil nil)
     ('kept 'kept)
-    (_ (and (eq 'accepted (gemini-companion-edit-answer
+    (_ (and (eq 'accepted (gemini-companion-edit-final-answer
                            (gemini-companion-record-hunk-edit hunk)))
             'accepted))))
 
-(defun gemini-companion-origin--of-edit (edit decision edited)
-  "Return a new origin of EDIT with DECISION and EDITED."
+(defun gemini-companion-origin--of-edit (edit reviewed edited)
+  "Return a new origin of EDIT with REVIEWED and EDITED."
   (let ((session (gemini-companion-edit-session edit))
         (turn (gemini-companion-edit-turn edit)))
     (gemini-companion-origin--make
@@ -100,7 +100,7 @@ Return nil if the user has accepted the proposal as it was."
                   (gemini-companion-turn-reported turn)
                   (gemini-companion-turn-prompt turn))
      :command (gemini-companion-edit-command edit)
-     :decision decision :edited edited)))
+     :reviewed reviewed :edited edited)))
 
 (defun gemini-companion-origin-phrase (origin &optional formatted)
   "Return a phrase about ORIGIN for the user.
@@ -113,9 +113,9 @@ If FORMATTED is non-nil, others have changed white space or punctuation since."
             (gemini-companion-client-title (gemini-companion-origin-client origin))
             (format-time-string "%F %R" (gemini-companion-origin-since origin))
             (and command (concat "by " (gemini-companion-edit-command-text command)))
-            (pcase (gemini-companion-origin-decision origin)
+            (pcase (gemini-companion-origin-reviewed origin)
               ('nil "not reviewed")
-              (decision (symbol-name decision)))
+              (reviewed (symbol-name reviewed)))
             (pcase (gemini-companion-origin-edited origin)
               ('yours "with words of yours")
               ('others "changed since by you or another program"))

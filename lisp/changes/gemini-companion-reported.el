@@ -60,7 +60,7 @@ For FILE, BEFORE and AFTER, see `gemini-companion-reported-write'."
   "Record a new edit for a write that SESSION reports, and return the edit.
 For FILE, BEFORE and AFTER, see `gemini-companion-reported-write'."
   (let* ((edit (gemini-companion-edit-make
-                :id (gensym) :session session :file file :decision 'unreviewed))
+                :id (gensym) :session session :file file :answer 'unreviewed))
          (bytes (gemini-companion-edit-texts-bytes edit))
          (now (gemini-companion-edit-texts-content edit bytes)))
     (gemini-companion-edit-texts-set
@@ -77,17 +77,17 @@ For FILE, BEFORE and AFTER, see `gemini-companion-reported-write'."
 ;; A snapshot has bytes, which no CLI has read.
 (cl-defun gemini-companion-reported-bytes
     (session file before after command
-             &key modes made taken (decision 'unreviewed))
+             &key modes made taken (answer 'unreviewed))
   "Record that COMMAND of SESSION has made AFTER of BEFORE in FILE.
 BEFORE and AFTER are bytes; BEFORE is nil if the file is new, AFTER if it was
 deleted, which had MODES.  MADE are the names of new directories; for TAKEN and
-DECISION, see `gemini-companion-edit'.  Return the edit.  Do nothing if an edit
+ANSWER, see `gemini-companion-edit'.  Return the edit.  Do nothing if an edit
 has reported that write, unless the user has just decided on it."
-  (unless (and (eq decision 'unreviewed)
+  (unless (and (eq answer 'unreviewed)
                (gemini-companion-reported--known-p file before after))
     (let* ((edit (gemini-companion-edit-make
                   :id (gensym) :session session :file file :command command
-                  :decision decision :file-state 'written :taken taken
+                  :answer answer :file-state 'written :taken taken
                   :deleted-modes (and (null after) modes)))
            (content (gemini-companion-edit-texts-content edit (or before 'none)))
            (text (gemini-companion-content-text

@@ -31,8 +31,8 @@
 
 ;;;; Awaiting a write
 
-(defun gemini-companion-attribution-await (edit decision overwrite)
-  "Await the write of EDIT by its CLI after the DECISION about it.
+(defun gemini-companion-attribution-await (edit answer overwrite)
+  "Await the write of EDIT by its CLI after the ANSWER to it.
 OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
   ;; Even a rejected edit may be written: a yes in the terminal may cross the
   ;; answer.
@@ -40,7 +40,7 @@ OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
         (gemini-companion-written-await
          (gemini-companion-edit-file edit)
          (apply-partially #'gemini-companion-attribution--follow edit)
-         :keys (and (not (eq decision 'automatic)) num-input-keys)
+         :keys (and (not (eq answer 'automatic)) num-input-keys)
          ;; Qwen Code writes the files of an answer once all of its edits have ended.
          :waits (lambda ()
                   (and (gemini-companion-edit-listed-p edit)
@@ -274,7 +274,7 @@ the text has changed, but neither to that of another edit nor by this Emacs."
                   (gemini-companion-edit-texts-with edit bytes)))))
        (not (and bytes
                  (seq-some (lambda (other)
-                             (and (gemini-companion-edit-decision other)
+                             (and (gemini-companion-edit-answer other)
                                   (gemini-companion-attribution-text-in-file
                                    other bytes)))
                            (gemini-companion-edit-others-of-file edit))))))

@@ -198,7 +198,7 @@ have comments."
   (or (gemini-companion-edit-after edit)
       ;; The user may have inserted bytes that cannot be sent to a CLI.
       (gemini-companion-coding-sendable
-       (funcall (if (eq 'rejected (gemini-companion-edit-decision edit))
+       (funcall (if (eq 'rejected (gemini-companion-edit-answer edit))
                     #'gemini-companion-text-of-buffer
                   #'gemini-companion-hunk-remaining-text)
                 (gemini-companion-edit-proposal-buffer edit)))))

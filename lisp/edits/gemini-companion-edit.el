@@ -9,7 +9,7 @@
 ;; the struct `gemini-companion-edit'.  This file has the list of edits, functions
 ;; about an edit that all components use, and the events of an edit.
 ;;
-;; The decision is nil while the edit awaits an answer, and is set once, in
+;; The answer is nil while the edit awaits it, and is set once, in
 ;; gemini-companion-proposal.el, which also sends the outcome.  Whether its CLI has
 ;; written the file, and the awaited write, are set in gemini-companion-attribution.el,
 ;; and the hunks in gemini-companion-edit-hunks.el.  The texts before and after are read in
@@ -67,9 +67,9 @@ They are also called for an edit that was never displayed.
 It is a request while it is open.  SINCE is the time when it arrived or ended.
 PROBLEM is the reason why it cannot be displayed, or was closed, or nil.
 
-DECISION is nil while the edit awaits an answer, and then `accepted',
-`automatic' if that was done without review, `rejected', `dismissed' if
-the CLI closed it or has exited, or `unreviewed' if there was no review.
+ANSWER is nil while the edit awaits it, and then `accepted', `automatic' if that
+was done without review, `rejected', `dismissed' if the CLI closed it or has
+exited, or `unreviewed' if there was no review.
 FILE-STATE is nil until it is known, `written', or `unwritten' if the CLI did
 not write the file in a minute.  What is left of a written edit is not stored:
 the record of its file knows it, see `gemini-companion-changes-outcome'.
@@ -79,7 +79,7 @@ is the text that the CLI proposed, and AFTER the text that was answered or
 written, or nil while the edit is open.
 ORIGINAL-BUFFER and PROPOSAL-BUFFER are the buffers of the two texts during
 a review; the user may edit the second."
-  id file decision file-state (content (gemini-companion-content-make)) proposed after
+  id file answer file-state (content (gemini-companion-content-make)) proposed after
   original-buffer proposal-buffer
   (true-name (gemini-companion-text-true-name file)
              :documentation "True name of the file when it arrived, or the new one
@@ -192,7 +192,7 @@ If SESSION is non-nil, return only its edits."
 (defun gemini-companion-edits-ending ()
   "Return the edits that have ended, but whose views are not closed yet."
   (seq-filter (lambda (edit)
-                (and (gemini-companion-edit-decision edit)
+                (and (gemini-companion-edit-answer edit)
                      (gemini-companion-edit-proposal-buffer edit)))
               gemini-companion-edit--all))
 
@@ -293,38 +293,38 @@ received."
 
 ;;;; What became of an edit
 
-;; The decision says how a proposal was answered, the file state whether it was written.
+;; The answer says what became of a proposal, the file state whether it was written.
 
 (defun gemini-companion-edit-open-p (edit)
   "Return non-nil if EDIT awaits an answer."
-  (null (gemini-companion-edit-decision edit)))
+  (null (gemini-companion-edit-answer edit)))
 
 (defun gemini-companion-edit-accepted-p (edit)
   "Return non-nil if EDIT was accepted in Emacs."
-  (memq (gemini-companion-edit-decision edit) '(accepted automatic)))
+  (memq (gemini-companion-edit-answer edit) '(accepted automatic)))
 
-(defun gemini-companion-edit-answer (edit)
-  "Return how EDIT was answered, a symbol, or nil while it is open.
-It is the decision, with two exceptions: an edit that was dismissed and then
-written is `accepted', since the user did so in the terminal; and one that was
-rejected and then written is `unreviewed'."
-  (let ((decision (gemini-companion-edit-decision edit)))
+(defun gemini-companion-edit-final-answer (edit)
+  "Return the answer to EDIT, a symbol or nil, once its file state is known.
+There are two exceptions: an edit that was dismissed and then written is
+`accepted', since the user did so in the terminal; and one that was rejected and
+then written is `unreviewed'."
+  (let ((answer (gemini-companion-edit-answer edit)))
     (if (eq 'written (gemini-companion-edit-file-state edit))
-        (pcase decision
+        (pcase answer
           ('dismissed 'accepted)
           ('rejected 'unreviewed)
-          (_ decision))
-      decision)))
+          (_ answer))
+      answer)))
 
 (defun gemini-companion-edit-status (edit)
   "Return the status of EDIT, a symbol for the user.
 It is `pending' or `shown' while EDIT is open, then `unwritten' if that is the
-file state, or else the answer, see `gemini-companion-edit-answer'.  For what
-the user did with a written edit, see `gemini-companion-changes-status'."
+file state, or else the answer, see `gemini-companion-edit-final-answer'.  For
+what the user did with a written edit, see `gemini-companion-changes-status'."
   (cond ((gemini-companion-edit-open-p edit)
          (if (gemini-companion-edit-view edit) 'shown 'pending))
         ((eq 'unwritten (gemini-companion-edit-file-state edit)) 'unwritten)
-        (t (gemini-companion-edit-answer edit))))
+        (t (gemini-companion-edit-final-answer edit))))
 
 (defun gemini-companion-edit-word (status)
   "Return the word for STATUS of an edit that has ended, of at most 11 characters."
@@ -420,7 +420,7 @@ Signal a `user-error' if not."
   "Report EVENT of EDIT, a proposal: to its views, as a request, and to the user.
 EVENT is `opened', `shown', `hidden', `changed', or `file-changed' while EDIT is
 open; `toggled' or `restored' if that has happened to a hunk; `hide' if the view
-is to be closed, and `closed' once it is after the decision.  The decision is
+is to be closed, and `closed' once it is after the answer.  The answer is
 `decided', and then `answered' if the user decided in the review."
   (gemini-companion-part-update-lighter)
   (dolist (view (list (gemini-companion-edit-view edit)

@@ -7,7 +7,7 @@
 
 ;; Open, decide and close a proposal.  A CLI proposes an edit
 ;; (`gemini-companion-proposal-open').  A view displays it, and the user accepts or
-;; rejects it; or the CLI closes it, or the file gets the proposed text.  The decision
+;; rejects it; or the CLI closes it, or the file gets the proposed text.  The answer
 ;; is set once, by `gemini-companion-proposal--decide', so that the outcome is sent
 ;; exactly once; then the view is closed (`gemini-companion-proposal-finish').
 ;;
@@ -167,36 +167,36 @@ If EDIT ended meanwhile, report that and return nil."
 
 ;;;; Ending
 
-(defun gemini-companion-proposal--decide (edit decision &optional overwrite)
-  "Set the DECISION about EDIT, and send the outcome, unless it is `dismissed'.
+(defun gemini-companion-proposal--decide (edit answer &optional overwrite)
+  "Set the ANSWER to EDIT, and send the outcome, unless it is `dismissed'.
 Do nothing if EDIT was decided before.  The caller must close the view.
 OVERWRITE is nil, or the accepted text, by which Emacs overwrites the text that
 the CLI writes."
   (when (gemini-companion-edit-open-p edit)
     (gemini-companion-attribution-end-others edit)
-    (gemini-companion-proposal--decide-and-send edit decision overwrite)
+    (gemini-companion-proposal--decide-and-send edit answer overwrite)
     (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
-    (when (memq decision '(dismissed rejected))
+    (when (memq answer '(dismissed rejected))
       (gemini-companion-proposal--read-refused edit))
     (setf (gemini-companion-edit-since edit) (float-time))
     (gemini-companion-edit-notify edit 'decided)))
 
-(defun gemini-companion-proposal--decide-and-send (edit decision overwrite)
-  "Set the DECISION about EDIT, await its write, and send its outcome.
+(defun gemini-companion-proposal--decide-and-send (edit answer overwrite)
+  "Set the ANSWER to EDIT, await its write, and send its outcome.
 For OVERWRITE, see `gemini-companion-proposal--decide'.  If the outcome cannot
 be sent, or the user quits meanwhile, EDIT stays open, and can be answered
 again."
-  (gemini-companion-attribution-await edit decision overwrite)
-  (setf (gemini-companion-edit-decision edit) decision)
+  (gemini-companion-attribution-await edit answer overwrite)
+  (setf (gemini-companion-edit-answer edit) answer)
   (gemini-companion-edit-texts-set-after edit (gemini-companion-edit-text edit))
-  (unless (eq decision 'dismissed)
+  (unless (eq answer 'dismissed)
     (let ((sent nil))
       (unwind-protect
           (progn (gemini-companion-proposal--send edit)
                  (setq sent t))
         (unless sent
           (gemini-companion-attribution-forget edit)
-          (setf (gemini-companion-edit-decision edit) nil)
+          (setf (gemini-companion-edit-answer edit) nil)
           (gemini-companion-edit-texts-set-after edit nil))))))
 
 (defun gemini-companion-proposal--read-refused (edit)
@@ -246,14 +246,14 @@ has exited, `disconnected' if it has not reconnected in time,
   "Dismiss EDIT."
   (gemini-companion-proposal-close edit 'interrupted))
 
-(defun gemini-companion-proposal--take (edit decision)
-  "Accept EDIT with its text; DECISION is `accepted' or `automatic'."
+(defun gemini-companion-proposal--take (edit answer)
+  "Accept EDIT with its text; ANSWER is `accepted' or `automatic'."
   ;; A text of 1 MB would trigger a garbage collection, the slowest step of all.
   (gemini-companion-garbage-later
     (let ((text (gemini-companion-edit-text edit)))
       (gemini-companion-edit-texts-read edit)
       (gemini-companion-proposal--decide
-       edit decision
+       edit answer
        (and (gemini-companion-edit-texts-by-user-p edit text)
             (gemini-companion-client-writes-own-text-p
              (gemini-companion-edit-client edit))
@@ -269,7 +269,7 @@ REASON says why EDIT must be reviewed, a string, which is recorded."
 (defun gemini-companion-proposal-finish (edit)
   "Close the view and the buffers of EDIT, which has ended."
   ;; The user may have typed in the proposal since EDIT was dismissed.
-  (when (eq 'dismissed (gemini-companion-edit-decision edit))
+  (when (eq 'dismissed (gemini-companion-edit-answer edit))
     (gemini-companion-proposal--keep-edits
      edit (gemini-companion-proposal--closed edit)))
   (gemini-companion-proposal-hide edit)
@@ -278,8 +278,8 @@ REASON says why EDIT must be reviewed, a string, which is recorded."
   (gemini-companion-edit-texts-discard-original edit)
   (gemini-companion-edit-notify edit 'closed))
 
-(defun gemini-companion-proposal-decide-all (decision &optional now)
-  "Set DECISION for all open edits.
+(defun gemini-companion-proposal-decide-all (answer &optional now)
+  "Set ANSWER for all open edits.
 Dismiss the edits that an extension will propose again to the next server.
 Close the views between two commands, or at once if NOW is non-nil."
   (mapc #'gemini-companion-attribution-keep-awaited (gemini-companion-edits))
@@ -291,7 +291,7 @@ Close the views between two commands, or at once if NOW is non-nil."
        edit (if (gemini-companion-client-extended-p
                  (gemini-companion-edit-client edit))
                 'dismissed
-              decision))
+              answer))
       (when now
         (gemini-companion-proposal-finish edit)))))
 
@@ -318,7 +318,7 @@ Killing an indirect buffer ends no review."
   "Return non-nil if the current buffer of a review may be killed.
 Ask if the user's text in an open edit would be dropped."
   (let ((edit (gemini-companion-proposal--ends-here)))
-    (or (null edit) (gemini-companion-edit-decision edit)
+    (or (null edit) (gemini-companion-edit-answer edit)
         (gemini-companion-proposal-ask
          edit (lambda () (gemini-companion-proposal-drop-p edit))))))
 
@@ -559,11 +559,11 @@ Send the open edits, and those whose outcome was not written, with the outcome.
 Close an open edit whose CLI does not know that there is a review: that CLI asks
 in its terminal."
   (pcase-dolist ((and edit (cl-struct gemini-companion-edit id session file
-                                      proposed decision outcome acknowledged))
+                                      proposed answer outcome acknowledged))
                  (gemini-companion-edits))
     ;; A text may be too large to send, which must not affect other reviews.
     (gemini-companion-log-guarded "Handing over a review"
-      (cond ((or outcome (and acknowledged (null decision)))
+      (cond ((or outcome (and acknowledged (null answer)))
              (gemini-companion-server-call
               'adopt-diff id (gemini-companion-session-facts session) file proposed)
              (when outcome

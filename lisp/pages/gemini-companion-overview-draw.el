@@ -151,10 +151,10 @@ RIGHT is at the right edge."
 
 (defun gemini-companion-overview-draw--answer (edit)
   "Return a word for how EDIT, whose review has ended, was answered."
-  (if (and (eq 'accepted (gemini-companion-edit-decision edit))
+  (if (and (eq 'accepted (gemini-companion-edit-answer edit))
            (gemini-companion-overview-draw--edited-p edit))
       "edited"
-    (gemini-companion-edit-word (gemini-companion-edit-answer edit))))
+    (gemini-companion-edit-word (gemini-companion-edit-final-answer edit))))
 
 (defun gemini-companion-overview-draw--edited-p (edit)
   "Return non-nil if the accepted text of EDIT differs from the proposal."
@@ -704,7 +704,7 @@ Those that need attention come first."
              (when-let* ((command (gemini-companion-edit-command edit)))
                (concat "by " (gemini-companion-edit-command-text command)))
              (gemini-companion-edit-problem edit)
-             (and (eq 'automatic (gemini-companion-edit-decision edit))
+             (and (eq 'automatic (gemini-companion-edit-answer edit))
                   (gemini-companion-edit-rule edit))
              (and (memq (gemini-companion-changes-outcome edit) '(written gone))
                   (not deleted)

@@ -142,7 +142,7 @@ Include the edits of recorded files that are no longer in the list of edits."
   "Return non-nil if EDIT has, or had, changed its file, whose record is RECORD."
   (or record
       (gemini-companion-edit-written-p edit)
-      (eq 'unreviewed (gemini-companion-edit-decision edit))))
+      (eq 'unreviewed (gemini-companion-edit-answer edit))))
 
 (defun gemini-companion-overview-row--by-turn (edits)
   "Return a list of (TURN . EDITS) for EDITS, the newest turn first.
@@ -334,7 +334,7 @@ FILES are the rows of its files.  Return nil without such lines."
 A file that was deleted, or is not in UTF-8, has no record."
   (let ((edit (gemini-companion-overview-row-edit row)))
     (and (null (gemini-companion-overview-row-record row))
-         (eq 'unreviewed (gemini-companion-edit-decision edit))
+         (eq 'unreviewed (gemini-companion-edit-answer edit))
          (eq 'written (gemini-companion-changes-outcome edit)))))
 
 (defun gemini-companion-overview-row-several-p (row)

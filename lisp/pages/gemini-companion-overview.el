@@ -826,7 +826,7 @@ If one of the files cannot be undone, none is.  Return nil for another ROW."
               (edit (gemini-companion-overview-row-edit row))
               (command (gemini-companion-edit-command edit))
               ;; The user is asked only about a rename.
-              ((eq 'accepted (gemini-companion-edit-decision edit)))
+              ((eq 'accepted (gemini-companion-edit-answer edit)))
               (all (seq-filter
                     (apply-partially #'gemini-companion-step-same-command-p edit)
                     (seq-mapcat #'gemini-companion-overview-row-edits

@@ -347,7 +347,7 @@ CLI asks something else, or the next one is a row."
               ((not (gemini-companion-turn-ended (gemini-companion-edit-turn edit))))
               ((let ((next (gemini-companion-arrival--next edit)))
                  (or (null next) (gemini-companion-arrival--ediff-p next))))
-              ((not (and (eq 'rejected (gemini-companion-edit-decision edit))
+              ((not (and (eq 'rejected (gemini-companion-edit-answer edit))
                          (gemini-companion-client-drops-edits-p
                           (gemini-companion-edit-client edit)))))
               (since (gemini-companion-edit-since edit))

@@ -80,12 +80,12 @@ In a narrow window, its end is omitted, so warnings come first."
        ,@(when (bound-and-true-p gemini-companion-review-stay-mode)
            (list "  " (gemini-companion-header-staying edit)))
        ,@(gemini-companion-header--unsent (gemini-companion-edit-session edit))
-       ,@(unless (gemini-companion-edit-decision edit)
+       ,@(unless (gemini-companion-edit-answer edit)
            (gemini-companion-header--rest edit location name))))))
 
 (defun gemini-companion-header--state (edit)
   "Return texts about EDIT that follow the name of its file in the header line.
-They are whether the file is new, its CLI if there are several, its decision,
+They are whether the file is new, its CLI if there are several, its answer,
 and its size."
   (list
    (when (gemini-companion-edit-new-p edit)
@@ -95,11 +95,11 @@ and its size."
                      (gemini-companion-session-name
                       (gemini-companion-edit-session edit))
                      40)))
-   (pcase (gemini-companion-edit-decision edit)
+   (pcase (gemini-companion-edit-answer edit)
      ;; If the user is typing in the proposal, a dismissed edit stays displayed.
      ('dismissed ", closed")
-     ((and decision (or 'accepted 'rejected))
-      (format ", %s" decision)))
+     ((and answer (or 'accepted 'rejected))
+      (format ", %s" answer)))
    (pcase (gemini-companion-edit-hunks-counts edit)
      ((cl-struct gemini-companion-hunk-counts excluded added removed)
       (concat " " (gemini-companion-hunk-amount added removed)

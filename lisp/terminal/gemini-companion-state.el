@@ -387,9 +387,9 @@ The window title may show the turn only after its first edit.  A member of
       (gemini-companion-state--begin record nil))))
 
 (defun gemini-companion-state--reset-report (record edit)
-  "Reset the reported state of RECORD if the decision about EDIT ends it.
+  "Reset the reported state of RECORD if the answer to EDIT ends it.
 The CLI does not report the end of a turn or a question in this case."
-  (pcase (gemini-companion-edit-decision edit)
+  (pcase (gemini-companion-edit-answer edit)
     ('rejected
      ;; After a rejection, Gemini CLI ends its turn without a report of a hook,
      ;; unless it has run another tool of the same answer.

@@ -100,7 +100,7 @@ def test_a_rule_accepts_or_reviews_what_gemini_cli_asks_about(world: World) -> N
     assert text.read_text() == "two\n"
     emacs.holds(
         "(memq 'automatic"
-        " (mapcar #'gemini-companion-edit-decision (gemini-companion-edits)))"
+        " (mapcar #'gemini-companion-edit-answer (gemini-companion-edits)))"
     )
     emacs.eval("(setq gemini-companion-auto--sessions (gemini-companion-sessions))")
     cli.model.script(replace(lisp, "one", "two"), say("did"))

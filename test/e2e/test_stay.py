@@ -50,7 +50,7 @@ SETUP = """
       (push (list (gemini-companion-edit-file edit) (length (recent-keys))
                   (and view (gemini-companion-view-drawn view)))
             e2e-decided))
-    (when (eq 'accepted (gemini-companion-edit-decision edit))
+    (when (eq 'accepted (gemini-companion-edit-answer edit))
       (run-at-time 0 nil #'write-region (gemini-companion-edit-after edit) nil
                    (gemini-companion-edit-file edit) nil 'silent))))
 (add-hook 'gemini-companion-request-functions #'e2e-note-answer)

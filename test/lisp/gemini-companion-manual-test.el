@@ -992,7 +992,7 @@ They are named for the user."
           (dolist (place (gemini-companion-manual-test-places (read (current-buffer))))
             (cl-pushnew file (gethash place files) :test #'equal)))))
     (should (equal '("gemini-companion-proposal")
-                   (gethash 'gemini-companion-edit-decision files)))
+                   (gethash 'gemini-companion-edit-answer files)))
     (maphash
      (lambda (place setters)
        (ert-info ((format "%s: %s" place setters))

@@ -94,7 +94,7 @@
       (find-file "a")
       (let ((edit (gemini-companion-edit-make
                    :id 1 :session session :file (expand-file-name "a")
-                   :decision 'unreviewed :proposed first :after first
+                   :answer 'unreviewed :proposed first :after first
                    :content (gemini-companion-content-make
                              :bytes (encode-coding-string text 'utf-8)
                              :coding 'utf-8-unix))))

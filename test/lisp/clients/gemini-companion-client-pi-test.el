@@ -39,7 +39,7 @@ The variable CALLS has the calls of the server, the last first."
   (gemini-companion-pi-test-with-edit calls
     (let ((edit (car (gemini-companion-edits-open))))
       (gemini-companion-proposal-decide-all 'rejected t)
-      (should (eq 'dismissed (gemini-companion-edit-decision edit)))
+      (should (eq 'dismissed (gemini-companion-edit-answer edit)))
       (should-not (assq 'diff-rejected calls)))))
 
 (ert-deftest gemini-companion-pi-takes-prompts-from-the-server ()

@@ -101,7 +101,7 @@
             (cons (lambda (edit event) (push (list edit event) events))
                   gemini-companion-edit-file-functions)))
       (gemini-companion-test-accept "d" "4\n" 6 session)
-      (gemini-companion-test-eventually (gemini-companion-edit-decision other))
+      (gemini-companion-test-eventually (gemini-companion-edit-answer other))
       (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
       (should (equal '(unreviewed rejected dismissed accepted)
                      (nthcdr 2 (gemini-companion-edits-test-states))))
@@ -234,7 +234,7 @@
       (should (equal '(rejected) (gemini-companion-edit-test-ends edit))))
     (let ((edit (gemini-companion-test-arrive "a" "2\n" 2 session)))
       (gemini-companion-edit-test-save "a" "2\n")
-      (gemini-companion-test-in-the-end (gemini-companion-edit-decision edit))
+      (gemini-companion-test-in-the-end (gemini-companion-edit-answer edit))
       (should (equal '(dismissed) (gemini-companion-edit-test-ends edit))))
     ;; Reverted in Emacs.
     (let ((written (gemini-companion-test-accept "a" "3\n" 3 session))

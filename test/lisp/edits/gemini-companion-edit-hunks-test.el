@@ -26,7 +26,7 @@
                              (car asked)))
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (gemini-companion-edit-accept edit))
-      (should (eq 'accepted (gemini-companion-edit-decision edit)))
+      (should (eq 'accepted (gemini-companion-edit-answer edit)))
       ;; Once for a file and turn.
       (gemini-companion-test-write "a" "caf\351\n2\nd\351j\340\n4\n")
       (gemini-companion-edit-accept

@@ -56,9 +56,9 @@
     (gemini-companion-part-stop 'edit)
     (should-not (gemini-companion-edits))))
 
-(ert-deftest gemini-companion-edit-status-combines-decision-and-file-state ()
+(ert-deftest gemini-companion-edit-status-combines-answer-and-file-state ()
   :tags '(pure)
-  (pcase-dolist (`(,decision ,state ,status ,written)
+  (pcase-dolist (`(,answer ,state ,status ,written)
                  '((nil nil pending nil) (accepted nil accepted t)
                    (automatic nil automatic t) (accepted written accepted t)
                    (accepted unwritten unwritten nil)
@@ -67,9 +67,9 @@
                    (rejected written unreviewed t) (dismissed nil dismissed nil)
                    (dismissed written accepted t)
                    (unreviewed written unreviewed t)))
-    (let ((edit (gemini-companion-edit-make :file "/a" :decision decision
+    (let ((edit (gemini-companion-edit-make :file "/a" :answer answer
                                             :file-state state)))
-      (ert-info ((format "%s %s" decision state))
+      (ert-info ((format "%s %s" answer state))
         (should (eq status (gemini-companion-edit-status edit)))
         (should (eq written (and (gemini-companion-edit-written-p edit) t)))))))
 

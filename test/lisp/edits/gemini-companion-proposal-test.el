@@ -242,7 +242,7 @@
           (gemini-companion-test-in-the-end (not views))
           (gemini-companion-test-eventually (equal visible (buffer-string)))
           (should (verify-visited-file-modtime)))
-        (should (eq 'dismissed (gemini-companion-edit-decision diff)))
+        (should (eq 'dismissed (gemini-companion-edit-answer diff)))
         (should (eq 'accepted (gemini-companion-edit-status diff)))
         (should-not outcomes)
         (gemini-companion-test-in-the-end

@@ -62,7 +62,7 @@
          (edits (mapcar (lambda (name)
                           (gemini-companion-edit-make
                            :id name :file name :true-name name :turn turn
-                           :decision 'rejected :content (gemini-companion-content-make :bytes "x") :after "y"))
+                           :answer 'rejected :content (gemini-companion-content-make :bytes "x") :after "y"))
                         '("/a" "/b")))
          (row (gemini-companion-overview-row
                :kind 'turn :level 2 :turn turn :edits edits :session
@@ -112,13 +112,13 @@ since the proposal"
 
 (ert-deftest gemini-companion-overview-draw-names-what-became-of-an-edit ()
   (pcase-dolist (`(,state . ,slots)
-                 '(("auto" :decision automatic) ("accepted" :decision accepted)
-                   ("edited" :decision accepted :proposed "a" :after "b")
-                   ("written" :decision unreviewed)
-                   ("written" :decision rejected :file-state written)
-                   ("rejected" :decision rejected) ("closed" :decision dismissed)
-                   ("accepted" :decision dismissed :file-state written)
-                   ("auto" :decision automatic :file-state unwritten)))
+                 '(("auto" :answer automatic) ("accepted" :answer accepted)
+                   ("edited" :answer accepted :proposed "a" :after "b")
+                   ("written" :answer unreviewed)
+                   ("written" :answer rejected :file-state written)
+                   ("rejected" :answer rejected) ("closed" :answer dismissed)
+                   ("accepted" :answer dismissed :file-state written)
+                   ("auto" :answer automatic :file-state unwritten)))
     (should (equal state
                    (gemini-companion-overview-draw--answer
                     (apply #'gemini-companion-edit-make :file "/a" :true-name "/a"

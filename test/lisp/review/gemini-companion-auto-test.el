@@ -176,10 +176,10 @@
            (status (lambda (file)
                      (let ((edit (gemini-companion-test-open file "new\n" 1 session)))
                        (gemini-companion-test-eventually
-                         (or (gemini-companion-edit-decision edit)
+                         (or (gemini-companion-edit-answer edit)
                              (gemini-companion-edit-view edit)
                              (gemini-companion-edit-problem edit)))
-                       (prog1 (list (gemini-companion-edit-decision edit)
+                       (prog1 (list (gemini-companion-edit-answer edit)
                                     (gemini-companion-edit-review-reason edit)
                                     (gemini-companion-edit-rule edit))
                          (when (gemini-companion-edit-open-p edit)

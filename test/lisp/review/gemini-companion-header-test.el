@@ -144,7 +144,7 @@ src/components/account-settings.py, the CLI")
       (with-current-buffer buffer
         (call-interactively (lookup-key (context-menu-map click)
                                         [gemini-companion-edit-reject])))
-      (should (eq 'rejected (gemini-companion-edit-decision edit))))))
+      (should (eq 'rejected (gemini-companion-edit-answer edit))))))
 
 (ert-deftest gemini-companion-header-words-are-buttons ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
@@ -158,6 +158,6 @@ src/components/account-settings.py, the CLI")
                                                'local-map header)
                             [header-line mouse-1])))
       (funcall key click)
-      (should (eq 'rejected (gemini-companion-edit-decision edit))))))
+      (should (eq 'rejected (gemini-companion-edit-answer edit))))))
 
 ;;; gemini-companion-header-test.el ends here

@@ -109,8 +109,8 @@ For ID and SESSION see `gemini-companion-test-open'."
 (defun gemini-companion-test-outcome (diff)
   "Return how DIFF ended: a list of its ID, its state and the accepted text."
   (list (gemini-companion-edit-id diff)
-        (gemini-companion-edit-decision diff)
-        (and (memq (gemini-companion-edit-decision diff) '(accepted automatic))
+        (gemini-companion-edit-answer diff)
+        (and (memq (gemini-companion-edit-answer diff) '(accepted automatic))
              (gemini-companion-edit-after diff))))
 
 (defmacro gemini-companion-test-with-edits (files &rest body)
@@ -129,12 +129,12 @@ For ID and SESSION see `gemini-companion-test-open'."
            (gemini-companion-test-diff-start
             #'gemini-companion-test-show-nowhere
             (lambda (diff)
-              (when (memq (gemini-companion-edit-decision diff)
+              (when (memq (gemini-companion-edit-answer diff)
                           '(accepted automatic))
                 (gemini-companion-test-write (gemini-companion-edit-file diff)
                                              (gemini-companion-edit-after diff)))
               (push (cons (gemini-companion-edit-id diff)
-                          (gemini-companion-edit-decision diff))
+                          (gemini-companion-edit-answer diff))
                     outcomes))))
          (progn
            (gemini-companion-part-stop 'session)
