@@ -46,7 +46,6 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-written)
-(require 'map)
 
 ;; The first commit loads the file.
 (autoload 'gemini-companion-commit-made "gemini-companion-commit")
@@ -56,7 +55,8 @@
 
 (cl-defstruct (gemini-companion-changes-file
                (:noinline t)
-               (:constructor gemini-companion-changes--make (name edit))
+               (:constructor gemini-companion-changes--make
+                             (name edit &key edits writes lines path new))
                (:copier nil))
   "The record of a file that CLIs have written.
 NAME is its true name, and EDIT is the last edit that was written there."
@@ -274,61 +274,58 @@ comparing the previous text would be the most of the time that a write takes."
   "Return the record of the file of EDIT, or nil."
   (gemini-companion-changes-of-file (gemini-companion-edit-true-name edit)))
 
-(defun gemini-companion-changes--reviewed-p (edit)
-  "Return non-nil if EDIT is to be kept at once.
-The user has accepted it, in Emacs or in the terminal, or wants no marks."
-  (or (eq 'accepted (gemini-companion-edit-final-answer edit))
-      (not (eq 'marks gemini-companion-after-write))))
-
 (defun gemini-companion-changes--record (edit)
   "Record what EDIT has written, unless that is recorded already.
 A CLI may report a write that Emacs has already found in the file."
-  (let* ((record (or (gemini-companion-changes--find edit)
-                     (gemini-companion-changes--begin edit)))
-         (text-before (gemini-companion-changes--before edit))
-         (earlier (gemini-companion-changes--write-of record edit)))
-    (unless (or (null text-before)
+  (let* ((name (gemini-companion-edit-true-name edit))
+         (record (or (gemini-companion-changes-of-file name)
+                     (gemini-companion-changes--make
+                      name edit
+                      :lines (cdr (assoc name gemini-companion-changes--past)))))
+         (before (gemini-companion-changes--before edit))
+         (earlier (gemini-companion-changes--write-of record edit))
+         (previous (gemini-companion-changes-file-previous record))
+         ;; Nobody has written or decided since.
+         (replaced (and earlier
+                        (eq earlier (car (gemini-companion-changes-file-writes record)))
+                        (eql (car previous)
+                             (gemini-companion-changes-file-version record))))
+         (lines (if replaced
+                    (cdr previous)
+                  (gemini-companion-changes-file-lines record))))
+    (unless (or (null before)
                 (not (gemini-companion-edit-texts-utf-8-p edit))
                 (and earlier
                      (equal (gemini-companion-edit-after edit)
                             (gemini-companion-changes--write-after earlier))))
-      (when (and earlier (gemini-companion-changes--forget-write record earlier))
-        (setq earlier nil))
-      (let ((previous (gemini-companion-changes-file-lines record)))
-        (if earlier
-            ;; Others have written since, or the user has decided.
-            (gemini-companion-changes--add-write
-             record edit (gemini-companion-record-text previous)
-             (gemini-companion-changes--write-hunks earlier))
+      (when replaced
+        (pop (gemini-companion-changes-file-writes record)))
+      (if (or replaced (null earlier))
           (gemini-companion-changes--add-write
-           record edit (gemini-companion-lines-split text-before)))
-        (gemini-companion-changes--forget record)
-        (unless (memq record gemini-companion-changes--files)
-          (setf (alist-get (gemini-companion-changes-file-name record)
-                           gemini-companion-changes--past nil t #'equal)
-                nil)
-          (setq gemini-companion-changes--files
-                (append gemini-companion-changes--files (list record))))
-        (gemini-companion-changes--decided record)
-        (setf (gemini-companion-changes-file-previous record)
-              (cons (gemini-companion-changes-file-version record) previous))
-        (gemini-companion-changes--make-room record)))))
+           record edit lines (gemini-companion-lines-split before) nil)
+        (gemini-companion-changes--add-write
+         record edit lines (gemini-companion-record-text lines)
+         (gemini-companion-changes--write-hunks earlier)))
+      (gemini-companion-changes--forget record)
+      (unless (memq record gemini-companion-changes--files)
+        (setf (alist-get name gemini-companion-changes--past nil t #'equal) nil)
+        (setq gemini-companion-changes--files
+              (append gemini-companion-changes--files (list record))))
+      (gemini-companion-changes--decided record)
+      (setf (gemini-companion-changes-file-previous record)
+            (cons (gemini-companion-changes-file-version record) lines))
+      (gemini-companion-changes--make-room record))))
 
-(defun gemini-companion-changes--begin (edit)
-  "Return a new record of the file of EDIT, with the origins that are remembered."
-  (let* ((name (gemini-companion-edit-true-name edit))
-         (record (gemini-companion-changes--make name edit)))
-    (setf (gemini-companion-changes-file-lines record)
-          (cdr (assoc name gemini-companion-changes--past)))
-    record))
-
-(defun gemini-companion-changes--add-write (record edit before &optional earlier)
+(defun gemini-companion-changes--add-write (record edit known before earlier)
   "Add a write of EDIT, whose file had the lines BEFORE, to RECORD.
-EARLIER are the hunks of an earlier write of EDIT there."
+KNOWN are the lines of RECORD, or nil.  EARLIER are the hunks of an earlier
+write of EDIT there."
   (pcase-let* ((`(,accepted . ,in-file) (gemini-companion-changes--written edit))
                (after (or in-file accepted))
-               (reviewed (gemini-companion-changes--reviewed-p edit))
-               (known (gemini-companion-changes-file-lines record))
+               ;; The user has accepted it, in Emacs or in the terminal, or wants no
+               ;; marks.
+               (reviewed (or (eq 'accepted (gemini-companion-edit-final-answer edit))
+                             (not (eq 'marks gemini-companion-after-write))))
                (`(,lines . ,hunks)
                 (gemini-companion-changes--lines-after
                  known edit before after (and reviewed accepted))))
@@ -347,17 +344,6 @@ EARLIER are the hunks of an earlier write of EDIT there."
   "Return the last write of EDIT in RECORD, or nil."
   (cl-find edit (gemini-companion-changes-file-writes record)
            :key #'gemini-companion-changes--write-edit))
-
-(defun gemini-companion-changes--forget-write (record write)
-  "Restore the state of RECORD before WRITE, and return non-nil.
-If RECORD was set since WRITE, do nothing and return nil."
-  (pcase (gemini-companion-changes-file-previous record)
-    ((and `(,version . ,lines)
-          (guard (and (eq write (car (gemini-companion-changes-file-writes record)))
-                      (eql version (gemini-companion-changes-file-version record)))))
-     (pop (gemini-companion-changes-file-writes record))
-     (setf (gemini-companion-changes-file-lines record) lines)
-     t)))
 
 (defun gemini-companion-changes--lines-after (lines edit before after accepted)
   "Return the record LINES after EDIT has made AFTER of BEFORE, and its hunks.
@@ -379,11 +365,8 @@ not the one that was written, record an error, and begin again."
   "Record that a write, or a decision of the user, has changed RECORD."
   (cl-incf (gemini-companion-changes-file-version record))
   (setf (gemini-companion-changes-file-unreviewed record)
-        (seq-some (lambda (write)
-                    (seq-some (lambda (hunk)
-                                (not (gemini-companion-record-hunk-reviewed hunk)))
-                              (gemini-companion-changes--write-hunks write)))
-                  (gemini-companion-changes-file-writes record))))
+        (not (seq-every-p #'gemini-companion-record-hunk-reviewed
+                          (gemini-companion-changes-hunks record)))))
 
 (defun gemini-companion-changes-undo-name (record hunks kind)
   "Return a symbol for an undo list that names HUNKS of RECORD and KIND.
@@ -480,23 +463,18 @@ So are edits of which nothing else is recorded."
 The value is a cons (ACCEPTED . IN-FILE).  IN-FILE is nil unless the user has
 accepted other lines than the file has, since the CLI or a formatter has changed
 them."
-  (let ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit))))
-    (if-let* (((gemini-companion-changes--alone-p edit))
-              (content (gemini-companion-edit-texts-now edit))
-              (now (gemini-companion-lines-split (gemini-companion-content-text content)))
-              ((not (equal lines now))))
-        (if (memq 'one-of (gemini-companion-edit-remarks edit))
-            (list now)
-          (cons lines now))
-      (list lines))))
-
-(defun gemini-companion-changes--alone-p (edit)
-  "Return non-nil if the current text of the file of EDIT is not by the user.
-EDIT was accepted in Emacs, which has not saved the file since."
-  (and (gemini-companion-edit-accepted-p edit)
-       (not (gemini-companion-edit-reported edit))
-       (gemini-companion-edit-awaited edit)
-       (gemini-companion-written-alone-p (gemini-companion-edit-awaited edit))))
+  (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
+         (awaited (gemini-companion-edit-awaited edit))
+         (content (and (gemini-companion-edit-accepted-p edit)
+                       (not (gemini-companion-edit-reported edit))
+                       awaited
+                       ;; If Emacs has saved the file since, it has the user's text.
+                       (gemini-companion-written-alone-p awaited)
+                       (gemini-companion-edit-texts-now edit)))
+         (now (and content (gemini-companion-changes-lines-of-content content))))
+    (cond ((or (null now) (equal lines now)) (list lines))
+          ((memq 'one-of (gemini-companion-edit-remarks edit)) (list now))
+          (t (cons lines now)))))
 
 (defun gemini-companion-changes--drop (record)
   "Forget RECORD."
@@ -547,9 +525,13 @@ also call `gemini-companion-changes-functions'."
     (when current
       (setf (gemini-companion-changes-file-stamp record) stamp))
     (unless (equal told (gemini-companion-changes-file-told record))
-      (setf (gemini-companion-changes-file-known record)
-            (and seen (gemini-companion-changes--in record seen))
-            (gemini-companion-changes-file-told record) told)
+      (let ((changes (and seen
+                          (gemini-companion-record-changes
+                           (gemini-companion-changes-seen-look seen)))))
+        (dolist (change changes)
+          (gemini-companion-changes--sort-edits record change))
+        (setf (gemini-companion-changes-file-known record) changes
+              (gemini-companion-changes-file-told record) told))
       (run-hook-with-args 'gemini-companion-changes-functions record buffer)
       (gemini-companion-part-update-lighter))
     (gemini-companion-changes-file-known record)))
@@ -586,13 +568,10 @@ Hunks that the user has undone, and whose lines that text has again, are not
 undone any more: a buffer with the undo was not saved, or others have restored
 the lines."
   (when-let* ((seen (gemini-companion-changes-seen record buffer)))
-    (let ((back (seq-filter
-                 (lambda (hunk)
-                   (and (gemini-companion-record-hunk-undone hunk)
-                        (gemini-companion-record-back-p
-                         (gemini-companion-changes-seen-look seen) hunk t)))
-                 (seq-mapcat #'gemini-companion-changes--write-hunks
-                             (gemini-companion-changes-file-writes record)))))
+    (let ((back (gemini-companion-record-back-by-others
+                 (gemini-companion-changes-seen-look seen)
+                 (seq-filter #'gemini-companion-record-hunk-undone
+                             (gemini-companion-changes-hunks record)))))
       (if (null back)
           seen
         (gemini-companion-changes-flag-undone record back nil)
@@ -606,7 +585,10 @@ BUFFER is nil.  Return nil if that text cannot be read."
     (or (cl-find key (gemini-companion-changes-file-seen record)
                  :key #'gemini-companion-changes-seen-key :test #'equal)
         (when-let* ((lines (gemini-companion-changes--now record buffer))
-                    (seen (gemini-companion-changes--see record lines key)))
+                    (look (gemini-companion-record-look
+                           (gemini-companion-changes-file-lines record) lines))
+                    (seen (gemini-companion-changes--seen
+                           key lines look (gemini-companion-record-states look))))
           (setf (gemini-companion-changes-file-seen record)
                 (cons seen
                       (cl-remove-if
@@ -656,21 +638,6 @@ BUFFER has that text, or is nil if the file has it."
          (buffer (gemini-companion-names-buffer path)))
     (list (gemini-companion-watch-stamp path)
           (and buffer (with-current-buffer buffer (visited-file-modtime))))))
-
-(defun gemini-companion-changes--see (record lines &optional key)
-  "Return the `gemini-companion-changes-seen' of RECORD in LINES; KEY is its key."
-  (let ((look (gemini-companion-record-look
-               (gemini-companion-changes-file-lines record) lines)))
-    (gemini-companion-changes--seen key lines look
-                                    (gemini-companion-record-states look))))
-
-(defun gemini-companion-changes--in (record seen)
-  "Return the changes of RECORD in SEEN."
-  (let ((changes (gemini-companion-record-changes
-                  (gemini-companion-changes-seen-look seen))))
-    (dolist (change changes)
-      (gemini-companion-changes--sort-edits record change))
-    changes))
 
 (defun gemini-companion-changes-update-buffer (&optional buffer)
   "Compute the changes of the file of BUFFER again, if it has a record.
@@ -789,21 +756,61 @@ for an edit of one file."
 Return nil if EDIT is not known to be written.  The value is computed from the
 record of the file and its present text, and never stored."
   (when (eq 'written (gemini-companion-edit-file-state edit))
-    (or (when-let* ((record (gemini-companion-changes--find edit))
-                    (write (gemini-companion-changes--write-of record edit)))
-          (let* ((exists (gemini-companion-text-attributes
-                          (gemini-companion-changes-path record)))
-                 (buffer (and exists (gemini-companion-changes-buffer record))))
-            (gemini-companion-changes--state
-             record write exists
-             (and exists
-                  (gemini-companion-changes--current
-                   record
-                   ;; Unsaved text from before a write says nothing about it.
-                   (and buffer
-                        (gemini-companion-changes--up-to-date-p buffer)
-                        buffer))))))
-        (if (gemini-companion-edit-undone edit) 'undone 'written))))
+    (let* ((record (gemini-companion-changes--find edit))
+           (write (and record (gemini-companion-changes--write-of record edit)))
+           (hunks (and write (gemini-companion-changes--write-hunks write))))
+      (pcase (if write
+                 (gemini-companion-changes--has record edit hunks)
+               'unknown)
+        ('unknown (if (gemini-companion-edit-undone edit) 'undone 'written))
+        ('nil (if (or (null hunks)
+                      (seq-some #'gemini-companion-record-hunk-undone hunks))
+                  'undone
+                'gone))
+        (_ 'written)))))
+
+(defun gemini-companion-changes--has (record edit hunks)
+  "Return whether the file of RECORD has what EDIT did, t, nil or `unknown'.
+HUNKS are its hunks in RECORD."
+  (let ((exists (gemini-companion-text-attributes
+                 (gemini-companion-changes-path record))))
+    (cond
+     ((gemini-companion-edit-deleted-modes edit)
+      (or (not exists)
+          ;; The file may have been empty.
+          (and hunks (gemini-companion-changes--has-hunk-p record hunks))))
+     ((not exists)
+      ;; It is as before the edit that had made it.
+      (if (seq-some #'gemini-companion-edit-new-p
+                    (memq edit (gemini-companion-changes-file-edits record)))
+          nil
+        'unknown))
+     ((gemini-companion-edit-new-p edit))
+     (hunks (gemini-companion-changes--has-hunk-p record hunks))
+     ;; The edit has changed nothing, or only line ends, a byte order mark or the coding
+     ;; system.
+     ((and (gemini-companion-edit-texts-conversion edit)
+           (when-let* ((bytes (gemini-companion-edit-texts-bytes edit)))
+             (equal bytes (gemini-companion-edit-bytes-before edit))))
+      nil)
+     (t 'unknown))))
+
+(defun gemini-companion-changes--has-hunk-p (record hunks)
+  "Return t if the text of the file of RECORD has one of HUNKS, or is unknown."
+  (let* ((buffer (gemini-companion-changes-buffer record))
+         (seen (gemini-companion-changes--current
+                record
+                ;; Unsaved text from before a write says nothing about it.
+                (and buffer
+                     (gemini-companion-changes--up-to-date-p buffer)
+                     buffer))))
+    (or (null seen)
+        (and (seq-some (lambda (hunk)
+                         (memq (gemini-companion-record-state
+                                (gemini-companion-changes-seen-states seen) hunk)
+                               '(left kept)))
+                       hunks)
+             t))))
 
 (defun gemini-companion-changes-status (edit)
   "Return `gemini-companion-edit-status' of EDIT, or what became of it since.
@@ -818,41 +825,6 @@ and `gone' if others have."
 While it is unknown if it was written, assume it for an accepted edit."
   (and (gemini-companion-edit-written-p edit)
        (not (memq (gemini-companion-changes-outcome edit) '(undone gone)))))
-
-(defun gemini-companion-changes--state (record write exists seen)
-  "Return what became of WRITE, as `gemini-companion-changes-outcome'.
-RECORD is the record of the file, which EXISTS or not.  SEEN is what is in the
-buffer of the file, or else in the file.  Return nil if that is unknown."
-  (let* ((edit (gemini-companion-changes--write-edit write))
-         (hunks (gemini-companion-changes--write-hunks write))
-         (left (or (null seen)
-                   (seq-some (lambda (hunk)
-                               (memq (gemini-companion-record-state
-                                      (gemini-companion-changes-seen-states seen) hunk)
-                                     '(left kept)))
-                             hunks)))
-         (none-left (if (or (null hunks)
-                            (seq-some #'gemini-companion-record-hunk-undone hunks))
-                        'undone
-                      'gone)))
-    (cond
-     ((gemini-companion-edit-deleted-modes edit)
-      ;; The file may have been empty.
-      (if (and exists (or (null hunks) (not left))) none-left 'written))
-     ((not exists)
-      (when (seq-some #'gemini-companion-edit-new-p
-                      (memq edit (gemini-companion-changes-file-edits record)))
-        none-left))
-     ((gemini-companion-edit-new-p edit) 'written)
-     ;; The edit has changed nothing, or only line ends, a byte order mark or the coding
-     ;; system.
-     ((null hunks)
-      (when-let* (((gemini-companion-edit-texts-conversion edit))
-                  (bytes (gemini-companion-edit-texts-bytes edit))
-                  ((equal bytes (gemini-companion-edit-bytes-before edit))))
-        none-left))
-     (left 'written)
-     (t none-left))))
 
 ;;;; What is recorded of edits
 
@@ -997,17 +969,14 @@ of EDIT."
   (when-let* (((gemini-companion-revert-unsaved
                 (gemini-companion-changes-path record)))
               (seen (gemini-companion-changes-seen record nil)))
-    (gemini-companion-changes--back
+    (gemini-companion-changes--not-undone-in
      (gemini-companion-changes-seen-look seen)
-     (seq-mapcat #'gemini-companion-changes--write-hunks
-                 (gemini-companion-changes-file-writes record)))))
+     (gemini-companion-changes-hunks record))))
 
-(defun gemini-companion-changes--back (look hunks)
+(defun gemini-companion-changes--not-undone-in (look hunks)
   "Return those of HUNKS that are undone, but not in the text of LOOK."
-  (seq-filter (lambda (hunk)
-                (and (gemini-companion-record-hunk-undone hunk)
-                     (gemini-companion-record-back-p look hunk 'removed)))
-              hunks))
+  (gemini-companion-record-back-by-others
+   look (seq-filter #'gemini-companion-record-hunk-undone hunks) 'removed))
 
 (defun gemini-companion-changes-restore (name lines writes known unsaved &rest slots)
   "Add a record of the file NAME, a true name, and return it.
@@ -1015,18 +984,17 @@ Another Emacs has had LINES, the WRITES, see `gemini-companion-changes-writes',
 and SLOTS, a plist of `:path', `:new' and `:edits'.  KNOWN are the lines of
 others in the file that belonged to hunks; all other lines are theirs.  UNSAVED
 are the hunks that were undone only in a buffer; they are not undone any more."
-  (pcase-let* (((map :path :new :edits) slots)
-               (record (gemini-companion-changes--make name (car edits))))
-    (setf (gemini-companion-changes-file-edits record) edits
-          (gemini-companion-changes-file-path record) path
-          (gemini-companion-changes-file-new record) new
-          (gemini-companion-changes-file-lines record) lines
-          (gemini-companion-changes-file-writes record)
-          (mapcar (apply-partially #'apply #'gemini-companion-changes--write)
-                  writes))
+  (let ((record (apply #'gemini-companion-changes--make
+                       name (car (plist-get slots :edits))
+                       :lines lines
+                       :writes (mapcar (apply-partially
+                                        #'apply #'gemini-companion-changes--write)
+                                       writes)
+                       slots)))
     (when-let* ((now (gemini-companion-changes--now record nil)))
       (gemini-companion-record-set-undone
-       (gemini-companion-changes--back (gemini-companion-record-look lines now) unsaved)
+       (gemini-companion-changes--not-undone-in
+        (gemini-companion-record-look lines now) unsaved)
        nil)
       (when-let* ((theirs (gemini-companion-record-disown
                            (gemini-companion-record-look lines now) known)))
@@ -1210,13 +1178,12 @@ This happens if its CLI has written the same text again."
       (gemini-companion-changes-update record))
     (when-let* ((seen (gemini-companion-changes-seen
                        record (gemini-companion-changes-buffer record))))
-      (seq-some (lambda (hunk)
-                  (or (memq (gemini-companion-record-state
+      (or (gemini-companion-record-back (gemini-companion-changes-seen-look seen) hunks)
+          (seq-some (lambda (hunk)
+                      (memq (gemini-companion-record-state
                              (gemini-companion-changes-seen-states seen) hunk)
-                            '(left kept))
-                      (gemini-companion-record-back-p
-                       (gemini-companion-changes-seen-look seen) hunk)))
-                hunks))))
+                            '(left kept)))
+                    hunks)))))
 
 (defun gemini-companion-changes-of (edit)
   "Return the record of EDIT's file and the hunks of EDIT there, a cons, or nil."

@@ -106,6 +106,9 @@ NEW-END, a list."
   "Maximum number of missing lines that a record keeps for each present line.
 Above 1,000 lines, it also forgets lines that nobody has reviewed.")
 
+(defconst gemini-companion-record--white-space "[ \t\r\n]+"
+  "Regexp for what may differ in a line that is still the same.")
+
 (defconst gemini-companion-record--no-words "[^[:alnum:]]+"
   "Regexp for what a formatter may change in a line.")
 
@@ -187,17 +190,21 @@ For COUNTS, see `gemini-companion-record--last'."
   "Return non-nil if ACT is of a hunk of an edit, not of others."
   (and act (gemini-companion-record-hunk-edit (car act))))
 
+(defsubst gemini-companion-record--of-others-p (act)
+  "Return non-nil if ACT is of a hunk of others."
+  (and act (null (gemini-companion-record-hunk-edit (car act)))))
+
 (defun gemini-companion-record--removed-by-edit-p (acts)
   "Return non-nil if an edit has removed a line with ACTS."
   (let ((last (gemini-companion-record--last acts)))
     (and last (not (cdr last)) (gemini-companion-record--of-edit-p last))))
 
-(defun gemini-companion-record--unreviewed-line-p (acts)
-  "Return non-nil if a line with ACTS is there only by an unreviewed hunk."
-  (let ((last (gemini-companion-record--last acts)))
-    (and (cdr last)
-         (not (gemini-companion-record-hunk-reviewed (car last)))
-         (not (gemini-companion-record--reviewed-p acts)))))
+(defun gemini-companion-record--gone-p (acts)
+  "Return non-nil if a line with ACTS, which an edit has removed, has no position.
+Then others have also removed the lines around it."
+  (and (gemini-companion-record--of-others-p (car acts))
+       (not (cdar acts))
+       (gemini-companion-record--removed-by-edit-p (cdr acts))))
 
 (defun gemini-companion-record--turned (acts others)
   "Return ACTS after OTHERS, a hunk, have removed the line, or have restored it."
@@ -253,6 +260,8 @@ MAKE is called with a number, and returns the hunk of that region."
       (cons (apply #'vconcat (nreverse (cons (substring lines done) pieces)))
             (nreverse hunks)))))
 
+;; The lines that NEW has are in the order of OLD, so a line that is back ends what is
+;; left out.
 (defun gemini-companion-record--gap (old new hunk edges)
   "Return the lines OLD after HUNK has made NEW of them, a list.
 OLD, a vector of lines, are between two present lines that stay, and NEW is a
@@ -261,21 +270,25 @@ after OLD."
   (let* ((others (null (gemini-companion-record-hunk-edit hunk)))
          (was (gemini-companion-record--known-lines old new others edges))
          (old (if others (gemini-companion-record--returned old was) old))
+         (back (make-bool-vector (length old) nil))
+         (place (gemini-companion-record--place old back edges))
          ;; A text with no known line is another one.
          (owners (and others
                       (or (car edges) (cdr edges) (cl-find-if #'identity was))
                       (gemini-companion-record--owners old new was)))
-         (place (gemini-companion-record--place
-                 old (gemini-companion-record--back-lines was (length old)) edges))
-         (next (gemini-companion-record--next-known was (length old)))
          (last (cl-position-if #'gemini-companion-record--present-p old :from-end t))
          (at 0)
          (result nil))
+    (seq-doseq (k was)
+      (when k
+        (aset back k t)))
     (cl-flet ((leave-out-until (end)
-                (while (< at end)
-                  (when-let* ((line (gemini-companion-record--left-out
+                (while (and (< at end) (not (aref back at)))
+                  (when-let* ((acts (gemini-companion-record--left-out
                                      place at last hunk)))
-                    (push line result))
+                    (push (gemini-companion-record--line
+                           (gemini-companion-record--line-text (aref old at)) acts)
+                          result))
                   (setq at (1+ at)))))
       (dotimes (j (length new))
         (if-let* ((k (aref was j)))
@@ -286,38 +299,89 @@ after OLD."
               (setq at (1+ k)))
           ;; A new line comes after the lines that it replaces.
           (when last
-            (leave-out-until (min (1+ last) (aref next j))))
+            (leave-out-until (1+ last)))
           (let ((owner (and owners (aref owners j))))
             (push (list (aref new j) (if owner (cons owner 'others) (cons hunk t)))
                   result))))
       (leave-out-until (length old)))
     (nreverse result)))
 
+;;;; Known lines
+
 (defun gemini-companion-record--known-lines (old new others edges)
   "Return which line of OLD each line of NEW is, a vector of indices or nil.
-For OTHERS, see `gemini-companion-record--matches', and for EDGES,
-`gemini-companion-record--gap'."
-  (let ((was (gemini-companion-record--matches old new others)))
-    ;; A formatter may have changed all lines of a small file.
-    (if (or (null others) (car edges) (cdr edges) (cl-find-if #'identity was))
-        was
-      (gemini-companion-record--matches
-       old new others gemini-companion-record--no-words))))
+It is a missing line that is back; or if OTHERS have written NEW, a line in
+which only white space differs.  For EDGES, see `gemini-companion-record--gap'."
+  (let ((was (make-vector (length new) nil)))
+    (gemini-companion-record--find-missing old new was)
+    (when others
+      (gemini-companion-record--find-similar old new was
+                                             gemini-companion-record--white-space)
+      ;; A formatter may have changed all lines of a small file.
+      (unless (or (car edges) (cdr edges) (cl-find-if #'identity was))
+        (gemini-companion-record--find-similar old new was
+                                               gemini-companion-record--no-words)))
+    was))
 
-(defun gemini-companion-record--back-lines (was count)
-  "Return the COUNT lines of which WAS has indices, a bool vector."
-  (let ((back (make-bool-vector count nil)))
-    (seq-doseq (k was)
-      (when k
-        (aset back k t)))
-    back))
+(defun gemini-companion-record--find-missing (old new was)
+  "Set in WAS the indices of missing lines of OLD that NEW has again."
+  (let ((texts (make-hash-table :test 'equal))
+        (missing nil))
+    (seq-doseq (text new)
+      (puthash text t texts))
+    (dotimes (k (length old))
+      (let ((line (aref old k)))
+        (and (gemini-companion-record--touched-p line)
+             (gethash (car line) texts)
+             (not (gemini-companion-record--there-p (cdr line)))
+             (push k missing))))
+    (when missing
+      (let ((missing (vconcat (nreverse missing))))
+        (pcase-dolist (`(,i . ,j)
+                       (gemini-companion-record--pairs
+                        (vconcat (mapcar (lambda (k) (car (aref old k))) missing))
+                        new))
+          (aset was j (aref missing i)))))))
 
-(defun gemini-companion-record--next-known (was end)
-  "Return for each element of WAS the next index from there on, or END, a vector."
-  (let ((next (make-vector (length was) nil)))
-    (cl-loop for j downfrom (1- (length was)) to 0
-             do (aset next j (setq end (or (aref was j) end))))
-    next))
+(defun gemini-companion-record--find-similar (old new was without)
+  "Set in WAS the indices of lines of OLD that NEW has, but for WITHOUT, a regexp.
+A line that was just removed is preferred to one that was missing before."
+  (dolist (missing '(nil t))
+    (pcase-dolist (`(,removed . ,added)
+                   (gemini-companion-record--stretches old new was missing))
+      (pcase-dolist (`(,i . ,j) (gemini-companion-record--similar
+                                 removed old added new without))
+        (aset was j i)))))
+
+(defun gemini-companion-record--similar (removed old added new without)
+  "Return pairs of lines that are equal but for WITHOUT, a regexp, in order.
+They are conses (I . J).  REMOVED are indices I in OLD, and ADDED are indices J
+in NEW, lists.  Return nil if they are too many."
+  (when (and removed added
+             (<= (+ (length removed) (length added))
+                 gemini-companion-record--most-similar))
+    (let ((removed (vconcat removed))
+          (added (vconcat added)))
+      (cl-flet ((texts (indices lines whose)
+                  (vconcat
+                   (mapcar (lambda (k)
+                             (let ((text (gemini-companion-record--rest
+                                          (aref lines k) without)))
+                               ;; A line of which nothing is left equals no other.
+                               (concat (if (string-empty-p text) (concat " " whose) text)
+                                       "\n")))
+                           indices))))
+        (mapcar (pcase-lambda (`(,i . ,j)) (cons (aref removed i) (aref added j)))
+                (gemini-companion-record--pairs (texts removed old "old")
+                                                (texts added new "new")))))))
+
+(defun gemini-companion-record--rest (line without)
+  "Return the text of LINE without what matches WITHOUT, a regexp.
+A long line is left as it is."
+  (let ((text (gemini-companion-record--line-text line)))
+    (if (< gemini-companion-record--longest-similar (length text))
+        text
+      (replace-regexp-in-string without "" text))))
 
 (defun gemini-companion-record--returned (old was)
   "Return the lines OLD as they were before others removed lines that are back.
@@ -328,7 +392,7 @@ missing there."
     (cl-flet ((missing-by-others (line)
                 (pcase-let ((`(,act . ,rest) (gemini-companion-record--acts line)))
                   (and (not (cdr act))
-                       (not (gemini-companion-record--of-edit-p act))
+                       (gemini-companion-record--of-others-p act)
                        (gemini-companion-record--there-p rest)
                        (car act)))))
       (seq-doseq (k was)
@@ -358,67 +422,12 @@ missing there."
             j (gemini-companion-hunk-new-end region)))
     (nreverse pairs)))
 
-(defun gemini-companion-record--matches (old new others &optional without)
-  "Return which line of OLD each line of NEW is, a vector of indices or nil.
-It is a missing line that is back; or if OTHERS have written NEW, a line in
-which only white space differs, or what matches the regexp WITHOUT."
-  (let* ((texts (make-hash-table :test 'equal))
-         (was (make-vector (length new) nil))
-         (missing nil))
-    (seq-doseq (text new)
-      (puthash text t texts))
-    (dotimes (k (length old))
-      (let ((line (aref old k)))
-        (and (gemini-companion-record--touched-p line)
-             (gethash (car line) texts)
-             (not (gemini-companion-record--there-p (cdr line)))
-             (push k missing))))
-    (when missing
-      (let ((missing (vconcat (nreverse missing))))
-        (pcase-dolist (`(,i . ,j)
-                       (gemini-companion-record--pairs
-                        (vconcat (mapcar (lambda (k) (car (aref old k))) missing))
-                        new))
-          (aset was j (aref missing i)))))
-    (when others
-      (dolist (missing '(nil t))
-        (pcase-dolist (`(,removed . ,added)
-                       (gemini-companion-record--stretches old new was missing))
-          (when (and removed added
-                     (<= (+ (length removed) (length added))
-                         gemini-companion-record--most-similar))
-            (let ((removed (vconcat removed))
-                  (added (vconcat added)))
-              (pcase-dolist (`(,i . ,j)
-                             (gemini-companion-record--pairs
-                              (gemini-companion-record--squeezed
-                               removed old "old" without)
-                              (gemini-companion-record--squeezed
-                               added new "new" without)))
-                (aset was (aref added j) (aref removed i))))))))
-    was))
-
-(defun gemini-companion-record--squeezed (indices lines whose &optional without)
-  "Return the texts without white space of LINES with INDICES, a vector.
-WITHOUT is a regexp for what is removed in place of white space.  A line that is
-empty then equals none of another WHOSE, a string.  A long line is left as it
-is."
-  (vconcat (mapcar (lambda (k)
-                     (let* ((line (gemini-companion-record--line-text (aref lines k)))
-                            (text (if (< gemini-companion-record--longest-similar
-                                         (length line))
-                                      line
-                                    (replace-regexp-in-string
-                                     (or without "[ \t\r\n]+") "" line))))
-                       (concat (if (string-empty-p text) (concat " " whose) text)
-                               "\n")))
-                   indices)))
-
 (defun gemini-companion-record--stretches (old new was &optional missing)
   "Return what is removed and added between two lines of NEW that are in OLD.
-For WAS, see `gemini-companion-record--matches'.  The value is a list of conses:
-the indices in OLD of removed lines, and the indices in NEW of added ones.  If
-MISSING is non-nil, the former are those of lines that were missing before."
+For WAS, see `gemini-companion-record--known-lines'.  The value is a list of
+conses: the indices in OLD of removed lines, and the indices in NEW of added
+ones.  If MISSING is non-nil, the former are those of lines that were missing
+before."
   (let ((at 0)
         (from 0)
         (stretches nil))
@@ -444,12 +453,16 @@ MISSING is non-nil, the former are those of lines that were missing before."
 The value is a vector with a hunk or nil for each line of NEW.  A line with the
 letters and digits of a removed one, as after a formatter, is in its place; so
 are other lines, if all that was removed beside them belongs to hunks.  For OLD
-and WAS, see `gemini-companion-record--matches'."
+and WAS, see `gemini-companion-record--known-lines'."
   (let ((owners (make-vector (length new) nil)))
     (cl-flet* ((owner (k)
-                 (let ((acts (gemini-companion-record--acts (aref old k))))
-                   (and (gemini-companion-record--unreviewed-line-p acts)
-                        (car (gemini-companion-record--last acts)))))
+                 (let* ((acts (gemini-companion-record--acts (aref old k)))
+                        (last (gemini-companion-record--last acts)))
+                   ;; The line is there only by an unreviewed hunk.
+                   (and (cdr last)
+                        (not (gemini-companion-record-hunk-reviewed (car last)))
+                        (not (gemini-companion-record--reviewed-p acts))
+                        (car last))))
                (replace (removed added)
                  (when (and removed (seq-every-p #'owner removed))
                    (dolist (j added)
@@ -458,8 +471,9 @@ and WAS, see `gemini-companion-record--matches'."
       (pcase-dolist (`(,removed . ,added)
                      (gemini-companion-record--stretches old new was))
         (when (and removed added (cl-find-if #'owner removed))
-          (pcase-dolist (`(,i . ,j) (gemini-companion-record--formatted
-                                     removed old added new))
+          (pcase-dolist (`(,i . ,j) (gemini-companion-record--similar
+                                     removed old added new
+                                     gemini-companion-record--no-words))
             (let ((before (seq-take-while (lambda (k) (< k i)) removed))
                   (above (seq-take-while (lambda (k) (< k j)) added)))
               (replace before above)
@@ -468,20 +482,6 @@ and WAS, see `gemini-companion-record--matches'."
                     added (nthcdr (1+ (length above)) added))))
           (replace removed added))))
     owners))
-
-(defun gemini-companion-record--formatted (removed old added new)
-  "Return pairs of lines with the same letters and digits, (I . J), in order.
-REMOVED are indices I in OLD, and ADDED are indices J in NEW."
-  (when (<= (+ (length removed) (length added))
-            gemini-companion-record--most-similar)
-    (let ((removed (vconcat removed))
-          (added (vconcat added)))
-      (cl-flet ((words (indices lines whose)
-                  (gemini-companion-record--squeezed
-                   indices lines whose gemini-companion-record--no-words)))
-        (mapcar (pcase-lambda (`(,i . ,j)) (cons (aref removed i) (aref added j)))
-                (gemini-companion-record--pairs
-                 (words removed old "old") (words added new "new")))))))
 
 (defun gemini-companion-record--back (line text hunk)
   "Return LINE after HUNK has restored it, or has changed its white space to TEXT."
@@ -493,39 +493,30 @@ REMOVED are indices I in OLD, and ADDED are indices J in NEW."
            (t (gemini-companion-record--turned acts hunk))))))
 
 (defun gemini-companion-record--left-out (place k removed hunk)
-  "Return the line K of PLACE after HUNK has left it out, or nil to forget it.
-REMOVED is non-nil if HUNK has left out lines that were present."
-  (let* ((line (aref (gemini-companion-record--place-old place) k))
-         (acts (gemini-companion-record--acts line))
+  "Return the acts of the line K of PLACE after HUNK has left it out.
+Return nil to forget the line, which only others had written.  REMOVED is
+non-nil if HUNK has left out lines that were present."
+  (let* ((acts (gemini-companion-record--acts
+                (aref (gemini-companion-record--place-old place) k)))
          (there (gemini-companion-record--there-p acts))
-         (without (cons (cons hunk nil) acts)))
-    (cond
-     ((gemini-companion-record-hunk-edit hunk)
-      (if there
-          (cons (gemini-companion-record--line-text line) without)
-        line))
-     (there
-      ;; Lines that others have added and removed are forgotten.
-      (when (or (seq-some #'gemini-companion-record--of-edit-p acts)
-                (gemini-companion-record--of-base-p (car (last acts))))
-        (let ((turned (gemini-companion-record--turned acts hunk)))
-          (cons (gemini-companion-record--line-text line)
-                (if (and (gemini-companion-record--removed-by-edit-p turned)
-                         (gemini-companion-record--position-gone-p place k (caar turned)))
-                    without
-                  turned)))))
-     ((and removed
-           (gemini-companion-record--removed-by-edit-p acts)
-           (gemini-companion-record--position-gone-p
-            place k (car (gemini-companion-record--last acts))))
-      (cons (gemini-companion-record--line-text line) without))
-     ;; The lines around it are restored, so the line has its position again.
-     ((and (not (cdar acts))
-           (not (gemini-companion-record--of-edit-p (car acts)))
-           (gemini-companion-record--removed-by-edit-p (cdr acts))
-           (gemini-companion-record--position-back-p place k))
-      (cons (gemini-companion-record--line-text line) (cdr acts)))
-     (t line))))
+         (removed-act (cons hunk nil)))
+    (cond ((gemini-companion-record-hunk-edit hunk)
+           (if there (cons removed-act acts) acts))
+          ((and there
+                (not (gemini-companion-record--of-base-p (car (last acts))))
+                (seq-every-p #'gemini-companion-record--of-others-p acts))
+           nil)
+          ((and (gemini-companion-record--gone-p acts)
+                (gemini-companion-record--position-back-p place k))
+           (cdr acts))
+          (t
+           (let ((left (if there (gemini-companion-record--turned acts hunk) acts)))
+             (if (and removed
+                      (gemini-companion-record--removed-by-edit-p left)
+                      (gemini-companion-record--position-gone-p
+                       place k (car (gemini-companion-record--last left))))
+                 (cons removed-act acts)
+               left))))))
 
 ;;;; Positions of removed lines
 
@@ -561,11 +552,36 @@ an index and the acts of the line."
 
 (defun gemini-companion-record--position-gone-p (place k by)
   "Return non-nil if others have removed the lines around the line K of PLACE.
-BY is the hunk that has removed it."
-  (let ((sides (gemini-companion-record--sides place k by)))
-    (if (equal sides '(nil nil))
-        (not (cl-find t (gemini-companion-record--place-back place)))
-      (not (or (memq 'back sides) (memq 'stays sides))))))
+BY is the hunk that has removed it, and lines that BY had added do not count.
+Three removed lines on one side suffice, or fewer up to an end of the file, if
+no line is left nearer on the other side.  If neither side has a line, all lines
+of OLD must be removed."
+  (let* ((old (gemini-companion-record--place-old place))
+         (back (gemini-companion-record--place-back place))
+         (edges (gemini-companion-record--place-edges place))
+         (present
+          (or (gemini-companion-record--place-present place)
+              (setf (gemini-companion-record--place-present place)
+                    (gemini-companion-record--beside
+                     old
+                     (lambda (k acts)
+                       (or (aref back k)
+                           (gemini-companion-record--there-p acts))))))))
+    (cl-flet ((side (next edge)
+                (cl-loop with removed = 0
+                         for i = (aref next k) then (aref next i)
+                         while (and i (< removed 3))
+                         when (aref back i) return 'stays
+                         unless (eq by (caar (last (gemini-companion-record--acts
+                                                    (aref old i)))))
+                         do (cl-incf removed)
+                         finally return (cond ((and edge (< removed 3)) 'stays)
+                                              ((< 0 removed) 'removed)))))
+      (let ((sides (list (side (car present) (car edges))
+                         (side (cdr present) (cdr edges)))))
+        (and (not (memq 'stays sides))
+             (or (memq 'removed sides)
+                 (not (cl-find t back))))))))
 
 (defun gemini-companion-record--position-back-p (place k)
   "Return non-nil if others have restored a line around the line K of PLACE."
@@ -589,38 +605,6 @@ BY is the hunk that has removed it."
                          while i
                          thereis (aref back i))))
       (or (side (car missing)) (side (cdr missing))))))
-
-(defun gemini-companion-record--sides (place k by)
-  "Return what became of the lines before and after the line K of PLACE, a list.
-An element is `back' if a line that is in the text is next; `removed' if three
-lines that hunks other than BY had added are removed, or fewer at an end of the
-file; `stays' for another edge; or nil."
-  (let* ((old (gemini-companion-record--place-old place))
-         (back (gemini-companion-record--place-back place))
-         (edges (gemini-companion-record--place-edges place))
-         (present
-          (or (gemini-companion-record--place-present place)
-              (setf (gemini-companion-record--place-present place)
-                    (gemini-companion-record--beside
-                     old
-                     (lambda (k acts)
-                       (or (aref back k)
-                           (gemini-companion-record--there-p acts))))))))
-    (cl-flet ((side (next edge)
-                (let ((i (aref next k))
-                      (count 0)
-                      (state nil))
-                  (while (and (null state) i)
-                    (cond ((aref back i)
-                           (setq state 'back))
-                          ((and (not (eq by (caar (last (gemini-companion-record--acts
-                                                         (aref old i))))))
-                                (= 3 (cl-incf count)))
-                           (setq state 'removed)))
-                    (setq i (aref next i)))
-                  (or state (and edge 'stays) (and (< 0 count) 'removed)))))
-      (list (side (car present) (car edges))
-            (side (cdr present) (cdr edges))))))
 
 ;;;; Looking
 
@@ -672,17 +656,14 @@ that line, which need it: undoing it would change nothing."
 (defun gemini-companion-record--old-text-p (look)
   "Return non-nil if LOOK has the lines that were there before the first edit.
 For a new file, return nil."
-  (let ((found nil))
-    (and (cl-loop for line across look
-                  for touched = (gemini-companion-record--touched-p line)
-                  for of-base = (or (not touched)
-                                    (gemini-companion-record--of-base-p
-                                     (car (last line))))
-                  always (or (not touched)
-                             (eq of-base
-                                 (and (gemini-companion-record--there-p (cdr line)) t)))
-                  do (setq found (or found of-base)))
-         found)))
+  (cl-flet ((old-p (line)
+              (or (not (gemini-companion-record--touched-p line))
+                  (gemini-companion-record--of-base-p (car (last line))))))
+    (and (cl-some #'old-p look)
+         (cl-every (lambda (line)
+                     (eq (and (old-p line) t)
+                         (and (gemini-companion-record--present-p line) t)))
+                   look))))
 
 (defun gemini-companion-record--of-old-text (look others)
   "Return LOOK with an act of OTHERS on lines that are newer than its old text.
@@ -1083,45 +1064,48 @@ added; undoing HUNKS restores what these had replaced.  Return nil if there is
 no such line.  If RESTORE is non-nil, HUNKS are undone and will be restored;
 then others have written it in the place of lines that the undo had restored."
   (let ((set (gemini-companion-record--set hunks))
-        (base (caar gemini-companion-record--base))
         (n 0)
-        ;; Who has removed lines of HUNKS, an alist from who has written lines there to
-        ;; the first of these, and whether lines come back.
+        ;; In the lines since the last one that stays and is of nobody in LOST: who has
+        ;; removed lines of HUNKS; whether lines come back; and the lines that stay, an
+        ;; alist from who has written a line to its index.
         (lost nil)
-        (beside nil)
-        (back nil))
-    (cl-flet ((counts (hunk)
-                (if (gethash hunk set)
-                    restore
-                  (not (gemini-companion-record-hunk-undone hunk))))
-              (who (act)
-                (if (gemini-companion-record--of-edit-p act) (car act) 'others)))
+        (back nil)
+        (beside nil))
+    (cl-flet* ((counts (hunk)
+                 (if (gethash hunk set)
+                     restore
+                   (not (gemini-companion-record-hunk-undone hunk))))
+               (who (act)
+                 (cond ((gemini-companion-record--of-edit-p act) (car act))
+                       ((gemini-companion-record--of-base-p act) 'base)
+                       (t 'others)))
+               (of-hunks-p (acts)
+                 (cl-loop for (hunk . adds) in acts
+                          thereis (and (eq (null adds) (and restore t))
+                                       (gethash hunk set))))
+               (end ()
+                 (prog1 (and back
+                             (cl-loop for (who . n) in (nreverse beside)
+                                      when (memq who lost) return n))
+                   (setq lost nil
+                         back nil
+                         beside nil))))
       (cl-loop
        for line across look
        for acts = (gemini-companion-record--acts line)
        for last = (gemini-companion-record--last acts)
+       for now = (cdr last)
        for then = (gemini-companion-record--there-p acts #'counts)
-       do (cond ((and (cdr last) then)
-                 (if (or (eq base (car last))
-                         (not (memq (who last) (cons 'others lost))))
-                     (setq lost nil
-                           beside nil
-                           back nil)
-                   (push (cons (who last) n) beside)))
-                (then
-                 (setq back t))
-                ((and last
-                      (not (cdr last))
-                      (not (gethash (car last) set))
-                      (cl-loop for (hunk . adds) in acts
-                               thereis (and (eq (null adds) (and restore t))
-                                            (gethash hunk set))))
-                 (push (who last) lost)))
-       thereis (and back
-                    (cdr (seq-find (pcase-lambda (`(,who . ,_)) (memq who lost))
-                                   (reverse beside))))
-       when (cdr last)
-       do (setq n (1+ n))))))
+       thereis (cond ((and now then)
+                      (if (memq (who last) (cons 'others lost))
+                          (ignore (push (cons (who last) n) beside))
+                        (end)))
+                     (then (ignore (setq back t)))
+                     ((and last (not now) (not (gethash (car last) set))
+                           (of-hunks-p acts))
+                      (ignore (push (who last) lost))))
+       when now do (setq n (1+ n))
+       finally return (end)))))
 
 ;;;; What a text has that another one has not
 
@@ -1190,11 +1174,7 @@ The value is a cons (WHO . formatted).  It is a missing line between the same
 present lines, with the same letters and digits.  If there are several, they
 must be of the same."
   (cl-flet ((words (line)
-              (let ((text (gemini-companion-record--line-text line)))
-                (if (< gemini-companion-record--longest-similar (length text))
-                    text
-                  (replace-regexp-in-string gemini-companion-record--no-words ""
-                                            text))))
+              (gemini-companion-record--rest line gemini-companion-record--no-words))
             (others-p (line)
               (when-let* ((last (and (gemini-companion-record--touched-p line)
                                      (gemini-companion-record--last (cdr line)))))
@@ -1268,7 +1248,9 @@ all of them."
       (when (and (seq-some #'cdr all) (not (seq-every-p #'cdr all)))
         (gemini-companion-record--with-part
          look from to all
-         (and (length= olds (length news)) (cl-mapcar #'list olds news)))))))
+         (and (length= olds (length news))
+              (cl-mapcar (pcase-lambda (`(,old . ,_) `(,new . ,_)) (cons old new))
+                         olds news)))))))
 
 (defun gemini-companion-record--range (look change)
   "Return the range of LOOK around CHANGE, (FROM . TO): up to lines that stay."
@@ -1287,41 +1269,51 @@ all of them."
 
 (defun gemini-companion-record--with-part (look from to all pairs)
   "Return LOOK with hunks for a part of its lines from FROM to TO.
-ALL is an alist from the indices of lines to whether they are in the part, and
-PAIRS are lists of two elements of ALL, the second of which replaces the first.
-For the value, see `gemini-companion-record-split'.
+ALL is an alist from the indices of lines to whether they are in the part; other
+lines are where the one before is.  PAIRS are conses of indices of lines in ALL,
+the second of which replaces the first.  For the value, see
+`gemini-companion-record-split'.
 
 The unreviewed hunks of the part are new ones, and so are those of each stretch
 of lines after lines of the part: no hunk is on two sides of the part."
-  (let ((stretch 0)
-        ;; An alist from stretches to alists from hunks to new ones.
-        (parts nil)
-        (lines nil))
-    (cl-flet ((own (hunk)
-                (if (or (null (gemini-companion-record-hunk-edit hunk))
-                        (gemini-companion-record-hunk-reviewed hunk)
-                        (gemini-companion-record-hunk-undone hunk)
-                        (eql 0 stretch))
-                    hunk
-                  (or (alist-get hunk (alist-get stretch parts))
-                      (setf (alist-get hunk (alist-get stretch parts))
-                            (gemini-companion-record--part-of hunk))))))
-      (let ((done 0))
-        (dolist (k (gemini-companion-record--in-order from to pairs))
-          (when-let* ((known (assq k all)))
-            (cond ((cdr known) (setq stretch 'part))
-                  ((eq stretch 'part) (setq done (1+ done)
-                                            stretch done))))
-          (let ((line (aref look k)))
-            (push (if (not (gemini-companion-record--touched-p line))
-                      line
-                    (cons (car line)
-                          (mapcar (pcase-lambda (`(,hunk . ,how)) (cons (own hunk) how))
-                                  (cdr line))))
-                  lines)))))
+  (let* ((replaced (mapcar #'car pairs))
+         ;; Tables from hunks to new ones.  There is none before the part.
+         (part (make-hash-table :test 'eq))
+         (tables (list part))
+         (table nil)
+         (lines nil))
+    (cl-flet* ((own (hunk)
+                 (cond ((or (null table)
+                            (null (gemini-companion-record-hunk-edit hunk))
+                            (gemini-companion-record-hunk-reviewed hunk)
+                            (gemini-companion-record-hunk-undone hunk))
+                        hunk)
+                       ((gethash hunk table))
+                       (t (puthash hunk (gemini-companion-record--part-of hunk) table))))
+               (add (k)
+                 (pcase (assq k all)
+                   (`(,_) (when (eq part table)
+                            (push (setq table (make-hash-table :test 'eq)) tables)))
+                   (`(,_ . ,_) (setq table part)))
+                 (let ((line (aref look k)))
+                   (push (if (gemini-companion-record--touched-p line)
+                             (cons (car line)
+                                   (mapcar (pcase-lambda (`(,hunk . ,how))
+                                             (cons (own hunk) how))
+                                           (cdr line)))
+                           line)
+                         lines))))
+      (cl-loop for k from from below to
+               unless (memq k replaced)
+               do (when-let* ((pair (rassq k pairs)))
+                    (add (car pair)))
+               (add k)))
     (list (vconcat (substring look 0 from) (nreverse lines) (substring look to))
-          (mapcar #'cdr (alist-get 'part parts))
-          (seq-mapcat #'cdr parts))))
+          (hash-table-values part)
+          (cl-loop for table in tables
+                   append (cl-loop for hunk being the hash-keys of table
+                                   using (hash-values new)
+                                   collect (cons hunk new))))))
 
 (defun gemini-companion-record--part-of (hunk)
   "Return a new hunk for some lines of HUNK, which is left."
@@ -1330,16 +1322,6 @@ of lines after lines of the part: no hunk is on two sides of the part."
     (setf (gemini-companion-record-hunk-postponed part)
           (gemini-companion-record-hunk-postponed hunk))
     part))
-
-(defun gemini-companion-record--in-order (from to pairs)
-  "Return the indices from FROM below TO, with replaced lines before replacements.
-For PAIRS, see `gemini-companion-record--with-part'."
-  (let ((order (number-sequence from (1- to))))
-    (pcase-dolist (`((,old . ,_) (,new . ,_)) pairs)
-      (setq order (cl-loop for k in (delq old order)
-                           when (eql k new) collect old
-                           collect k)))
-    order))
 
 ;;;; What became of hunks
 
@@ -1392,30 +1374,50 @@ STATES is the value of `gemini-companion-record-states'."
           ((and by (eq state 'gone)) (gemini-companion-record-state states by))
           (t state))))
 
-(defun gemini-companion-record-back-p (look hunk &optional by-others)
-  "Return non-nil if the text of LOOK is as with HUNK, no matter who wrote it.
-If BY-OTHERS is non-nil, others must have restored a line that HUNK had added,
-and no edit may have written one.  If it is `removed', it suffices that others
-have removed a line that HUNK had removed."
-  (let ((occurs nil))
-    (and (cl-loop for line across look
-                  always (or (not (gemini-companion-record--touched-p line))
-                             (cl-loop
-                              with last = (gemini-companion-record--last (cdr line))
-                              for (other . adds) in (cdr line)
-                              always (or (not (eq hunk other))
-                                         (and (eq (null adds) (null (cdr last)))
-                                              (or (null by-others)
-                                                  (null adds)
-                                                  (not (gemini-companion-record--of-edit-p
-                                                        last)))
-                                              (setq occurs
-                                                    (or occurs adds (not by-others)
-                                                        (and (eq by-others 'removed)
-                                                             (not (gemini-companion-record--of-edit-p
-                                                                   last))))))
-                                         (and (null adds) (null (cdr last)))))))
-         occurs)))
+(defun gemini-companion-record--lines-of (look hunks)
+  "Return an alist from HUNKS to what LOOK has of their lines, a list.
+An element is (ADDED . LAST): whether the hunk had added the line, and its last
+act."
+  (let ((table (gemini-companion-record--set hunks))
+        (lines (make-hash-table :test 'eq)))
+    (seq-doseq (line (and hunks look))
+      (when (gemini-companion-record--touched-p line)
+        (pcase-dolist (`(,hunk . ,adds) (cdr line))
+          (when (gethash hunk table)
+            (push (cons (and adds t) (gemini-companion-record--last (cdr line)))
+                  (gethash hunk lines))))))
+    (mapcar (lambda (hunk) (cons hunk (gethash hunk lines))) hunks)))
+
+(defun gemini-companion-record--as-with-p (added last)
+  "Return non-nil if a line is as with a hunk that has ADDED it, or removed it.
+LAST is the last act of the line."
+  (eq (null added) (null (cdr last))))
+
+(defun gemini-companion-record-back (look hunks)
+  "Return those of HUNKS that the text of LOOK has, no matter who wrote it."
+  (cl-loop for (hunk . lines) in (gemini-companion-record--lines-of look hunks)
+           when (and lines
+                     (cl-loop for (added . last) in lines
+                              always (gemini-companion-record--as-with-p added last)))
+           collect hunk))
+
+(defun gemini-companion-record-back-by-others (look hunks &optional removed)
+  "Return those of HUNKS that the text of LOOK has again, made by others.
+They have restored a line that the hunk had added, and no edit has written one.
+If REMOVED is non-nil, it suffices that they have removed a line that the hunk
+had removed."
+  (cl-loop for (hunk . lines) in (gemini-companion-record--lines-of look hunks)
+           when (and (cl-loop for (added . last) in lines
+                              always (and (gemini-companion-record--as-with-p added last)
+                                          (not (and added
+                                                    (gemini-companion-record--of-edit-p
+                                                     last)))))
+                     (cl-loop for (added . last) in lines
+                              thereis (or added
+                                          (and removed
+                                               (not (gemini-companion-record--of-edit-p
+                                                     last))))))
+           collect hunk))
 
 (defun gemini-companion-record-equal-hunks (look other hunks)
   "Return those of HUNKS whose lines are the same in LOOK and OTHER.

@@ -639,18 +639,16 @@ TRUTH has the acts of all items."
 (defun gemini-companion-record-test--check-lines (look seq truth)
   "Compare whose each line of LOOK is with TRUTH; SEQ are the items of the text."
   (cl-loop
-   with rest = seq
-   for line across look
-   for last = (gemini-companion-record--last (gemini-companion-record--acts line))
-   when (cdr last)
-   do (let ((item (pop rest)))
-        (unless (equal (gemini-companion-record-hunk-edit (car last))
-                       (pcase (car (gemini-companion-record-test--last
-                                    (gethash item truth)))
-                         ((and hunk (pred gemini-companion-record-test-hunk-p))
-                          (gemini-companion-record-test-hunk-edit hunk))))
-          (gemini-companion-record-test--wrong
-           'whose "A line" line (gethash item truth))))))
+   for item in seq
+   for n from 0
+   for (who text . how) = (gemini-companion-record-whose look n)
+   ;; Others have written a line that they have formatted.
+   unless (equal (and who (not (eq 'formatted how))
+                      (gemini-companion-record-hunk-edit who))
+                 (pcase (car (gemini-companion-record-test--last (gethash item truth)))
+                   ((and hunk (pred gemini-companion-record-test-hunk-p))
+                    (gemini-companion-record-test-hunk-edit hunk))))
+   do (gemini-companion-record-test--wrong 'whose "A line" text (gethash item truth))))
 
 (defun gemini-companion-record-test--check-states (look truth)
   "Compare the states of the hunks of LOOK with TRUTH."

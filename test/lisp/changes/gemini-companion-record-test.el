@@ -91,17 +91,26 @@ what became of hunks there; `without' returns the text without hunks."
               (cl-letf (((symbol-function name) function))
                 (cl-loop for seed below 30
                          thereis (gemini-companion-record-test-run seed)))))
-    (let ((edits-in (symbol-function 'gemini-companion-record--edits-in))
+    (let ((look (symbol-function 'gemini-companion-record-look))
+          (text (symbol-function 'gemini-companion-record-text))
           (changes (symbol-function 'gemini-companion-record-changes)))
       (dolist (wrong
-               `((gemini-companion-record--turned
-                  . ,(lambda (acts _) (or (cdr acts) acts)))
-                 (gemini-companion-record--reviewed-p . ,(lambda (acts) (cdar acts)))
-                 (gemini-companion-record--edits-in
-                  . ,(lambda (span) (cdr (funcall edits-in span))))
+               `((gemini-companion-record-look
+                  . ,(lambda (lines now)
+                       ;; What replaces lines of a hunk is not the hunk's.
+                       (let ((look (funcall look lines now)))
+                         (or (gemini-companion-record-disown look nil) look))))
+                 (gemini-companion-record-text
+                  . ,(lambda (lines &optional _) (funcall text lines)))
+                 (gemini-companion-record-changes
+                  . ,(lambda (look)
+                       (let ((changes (funcall changes look)))
+                         (dolist (change changes changes)
+                           (pop (gemini-companion-record-change-edits change))))))
                  (gemini-companion-record-changes
                   . ,(lambda (look) (cdr (funcall changes look))))
-                 (gemini-companion-record--owners . ignore)
+                 (gemini-companion-record-set-undone . ignore)
+                 (gemini-companion-record-whose . ignore)
                  (gemini-companion-record-of-others . ignore)
                  (gemini-companion-record-states . ,(lambda (_) (make-hash-table)))))
         (ert-info ((symbol-name (car wrong)))
@@ -208,8 +217,8 @@ what became of hunks there; `without' returns the text without hunks."
       (gemini-companion-record-set-undone second t)
       (should (equal '((1 2 "b" (one))) (left "a B c")))
       (should (equal '(left undone) (states "a B c" (append first second))))
-      (should-not (gemini-companion-record-back-p (look "a B c") (car second)))
-      (should (gemini-companion-record-back-p (look "a B2 c") (car second))))))
+      (should-not (gemini-companion-record-back (look "a B c") second))
+      (should (equal second (gemini-companion-record-back (look "a B2 c") second))))))
 
 ;;;; Others
 
