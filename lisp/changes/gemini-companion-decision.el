@@ -69,51 +69,48 @@ If BODY signals an error, or the user quits, take back what it has done, and
 signal the error again.  For LABEL and the value, see
 `gemini-companion-decision-with'."
   (declare (indent 1) (debug t))
-  `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label) t))
+  `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label) 'whole))
 
 (defun gemini-companion-decision--call (body label &optional whole)
-  "Call BODY as one decision, or as a part of the one that is being made.
-For LABEL and WHOLE, see `gemini-companion-decision--record'."
+  "Call BODY, and record what it decides as one decision; return its value.
+Within the BODY of another decision, it is a part of that, unless it is WHOLE.
+LABEL is a function that returns the label.  If WHOLE is non-nil and BODY fails,
+what it has done is taken back.
+
+A step may be reported after BODY has returned.  It joins the decision, or is
+one of its own if that was not recorded, or was taken back meanwhile."
   (if (and gemini-companion-step-decided-functions (not whole))
       (funcall body)
-    (gemini-companion-decision--record body label whole)))
-
-(defun gemini-companion-decision--record (body label whole)
-  "Call BODY, and record what it decides with the value of LABEL, a function.
-A step that is reported after BODY has returned joins that decision.  If WHOLE
-is non-nil and BODY fails, what it has done is taken back."
-  (let* ((decision nil)
-         (steps nil)
-         (complete nil)
-         (ended nil)
-         (record (lambda ()
-                   (gemini-companion-decision--push
-                    (setq decision (gemini-companion-decision--make
-                                    (funcall label) steps (and whole complete))))
-                   (setq gemini-companion-decision--taken-back nil)))
-         (functions
-          (cons (lambda (step)
-                  (push step steps)
-                  (cond ((not ended))
-                        ((memq decision gemini-companion-decision--done)
-                         (setf (gemini-companion-decision-steps decision) steps
-                               (gemini-companion-decision-label decision)
-                               (funcall label)))
-                        ;; The decision was not recorded, or was taken back meanwhile.
-                        (t
-                         (setq steps (list step))
-                         (funcall record))))
-                gemini-companion-step-decided-functions)))
-    (unwind-protect
-        (let ((gemini-companion-step-decided-functions functions)
-              (inhibit-quit (or whole inhibit-quit)))
-          (prog1 (funcall body)
-            (setq complete t)))
-      (setq ended t)
-      (when (and whole (not complete))
-        (setq steps (gemini-companion-decision--put-back steps)))
-      (when steps
-        (funcall record)))))
+    (let ((steps nil)
+          (decision nil)
+          (returned nil)
+          (failed t))
+      (cl-labels ((record ()
+                    (gemini-companion-decision--push
+                     (setq decision (gemini-companion-decision--make
+                                     (funcall label) steps (and whole (not failed)))))
+                    (setq gemini-companion-decision--taken-back nil))
+                  (add (step)
+                    (push step steps)
+                    (cond ((not returned))
+                          ((memq decision gemini-companion-decision--done)
+                           (setf (gemini-companion-decision-steps decision) steps
+                                 (gemini-companion-decision-label decision)
+                                 (funcall label)))
+                          (t
+                           (setq steps (list step))
+                           (record)))))
+        (unwind-protect
+            (let ((gemini-companion-step-decided-functions
+                   (cons #'add gemini-companion-step-decided-functions))
+                  (inhibit-quit (or whole inhibit-quit)))
+              (prog1 (funcall body)
+                (setq failed nil)))
+          (setq returned t)
+          (when (and whole failed)
+            (setq steps (gemini-companion-decision--put-back steps)))
+          (when steps
+            (record)))))))
 
 (cl-defun gemini-companion-decision-do
     (verb unit items &key what requests ask whole (ended #'ignore))
@@ -275,106 +272,133 @@ keeps and undos take more than %d MB"
   "Take back the last decision, as `gemini-companion-decision-undo' does.
 Return a cons of the decision that redoes this, or nil if nothing was taken
 back; and of a text for the user."
-  (let ((decision (or (pop gemini-companion-decision--done)
+  (let ((decision (or (gemini-companion-decision-last)
                       (user-error "No keep or undo to take back"))))
-    ;; Repeating the command takes back the decision before the answer.
     (unless (gemini-companion-decision-steps decision)
+      ;; Repeating the command takes back the decision before the answer.
+      (gemini-companion-decision--remove decision)
       (user-error "The %s was sent and cannot be taken back"
                   (gemini-companion-decision-label decision)))
-    (gemini-companion-decision--take
-     decision 'take-back
-     (lambda (left) (push left gemini-companion-decision--done))
-     (lambda (taken) (push taken gemini-companion-decision--taken-back)))))
+    (gemini-companion-decision--take decision 'take-back)))
 
-(defun gemini-companion-decision--take (decision verb put-left put-back)
+(defun gemini-companion-decision--remove (decision)
+  "Remove DECISION from those that can be taken back, or redone."
+  (cl-callf2 remq decision gemini-companion-decision--done)
+  (cl-callf2 remq decision gemini-companion-decision--taken-back))
+
+(defun gemini-companion-decision--take (decision verb)
   "Take DECISION back, or redo it; VERB is `take-back' or `redo'.
-PUT-BACK is called with the decision that reverses this, unless nothing was
-done.  PUT-LEFT is called with a decision that has the steps that are left, as
-the user has stopped, or has not agreed, or another host has failed.  Return a
-cons of the former decision, or nil, and of a text for the user; if files of
-other hosts are still to be written, what was done is displayed then.
+Return a cons of the decision that reverses this, or nil if nothing was done,
+and of a text for the user; if files of other hosts are still to be written,
+what was done is displayed then.
 
-If DECISION is whole, all steps are done, or none is, and that is an error,
-unless a file is missing.  Steps that are impossible, or fail, are dropped."
-  (let* ((label (gemini-companion-decision-label decision))
-         (whole (gemini-companion-decision-whole decision))
-         (steps (gemini-companion-decision-steps decision))
-         (items (mapcar #'gemini-companion-decide-of-step steps))
-         (make (lambda (steps) (gemini-companion-decision--make label steps whole)))
-         (left items)
+If the user does not agree, nothing changes.  If he stops, or another host has
+failed, a decision with the steps that are left is in the place of DECISION.
+Steps that are impossible, or fail, are dropped.  If DECISION is whole, all
+steps are done, or none is, and that is an error, unless a file is missing."
+  (let* ((whole (gemini-companion-decision-whole decision))
+         (label (gemini-companion-decision-label decision))
+         (items (mapcar #'gemini-companion-decide-of-step
+                        (gemini-companion-decision-steps decision)))
          (left-out nil)
-         (backs nil)
          (unwritten nil)
-         (state 'runs))
-    (cl-labels ((do (item end)
+         (backs nil)
+         (returned nil)
+         (finished nil))
+    (cl-labels ((did (back)
+                  (cond ((null back))
+                        ;; The host was no longer waited for.
+                        (finished
+                         (gemini-companion-decision--put-taken decision (list back) verb))
+                        (t (push back backs))))
+                (do (item end)
                   (let ((step (gemini-companion-decide-item-step item)))
                     (if (and (gemini-companion-decide-item-remote item) (not whole))
                         (gemini-companion-step-do
                          step (lambda (problem back)
                                 (if problem
                                     (push item unwritten)
-                                  (did item back))
+                                  (did back))
                                 (funcall end problem)))
-                      (did item (gemini-companion-step-do step))
+                      (did (gemini-companion-step-do step))
                       (funcall end nil))))
-                (did (item back)
-                  (cond ((null back))
-                        ;; The host was no longer waited for.
-                        ((eq 'ended state) (funcall put-back (funcall make (list back))))
-                        (t (push back backs)))
-                  (unless whole
-                    (setq left (remq item left))))
-                (keep-left ()
-                  (when left
-                    (let ((steps (mapcar #'gemini-companion-decide-item-step left)))
-                      ;; What is written late joins the decision that it is of.
-                      (setf (gemini-companion-decision-steps decision) steps)
-                      (funcall put-left (if backs (funcall make steps) decision)))))
-                (finish (done problems rest)
-                  (setq left (append (seq-filter
-                                      (lambda (item)
-                                        (gemini-companion-decision--later-p
-                                         item (memq item unwritten)))
-                                      (seq-difference items (append done rest) #'eq))
-                                     rest))
-                  (when backs
-                    (funcall put-back (funcall make backs)))
-                  (let ((text (format "%s: %s%s" (gemini-companion-decide-word verb 2)
-                                      (cond ((null backs) "nothing")
-                                            ((length= backs (length steps)) label)
-                                            (t (format "%d of %d files of %s"
-                                                       (length backs) (length steps)
-                                                       label)))
-                                      (gemini-companion-decide-rest
-                                       (append left-out problems) rest))))
-                    (when (eq 'waits state)
-                      (keep-left)
+                (finish (done problems stopped)
+                  (let* ((later (seq-filter
+                                 (lambda (item)
+                                   (gemini-companion-decision--later-p
+                                    item (memq item unwritten)))
+                                 (seq-difference items (append done stopped) #'eq)))
+                         (text (gemini-companion-decision--say-taken
+                                verb label (length backs) (length items)
+                                (append left-out problems) stopped))
+                         (taken (and backs
+                                     (gemini-companion-decision--put-taken
+                                      decision backs verb))))
+                    (setq finished t)
+                    (gemini-companion-decision--put-left
+                     decision (append later stopped) taken verb)
+                    (when returned
                       (message "%s" text))
-                    (setq state 'ended)
-                    (cons (and backs (funcall make backs)) text))))
-      (unwind-protect
-          (if (gemini-companion-decision--possible-p whole verb items)
-              (progn
-                (pcase-setq `(,left . ,left-out)
-                            (gemini-companion-decide-agreed
-                             items verb
-                             (list (format "%s %s" (gemini-companion-decide-word verb 0)
-                                           label))
-                             :whole whole))
-                (condition-case problem
-                    (or (gemini-companion-decide-run (gemini-companion-decide-word verb 1)
-                                                     left #'do #'finish whole)
-                        (progn
-                          (setq state 'waits)
-                          (list nil (concat (gemini-companion-decide-word verb 1)
-                                            "..."))))
-                  ((error quit)
-                   (setq left items)
-                   (gemini-companion-decision--give-up backs problem verb))))
-            (setq left-out (list (gemini-companion-decide-reasons items)))
-            (finish nil nil nil))
-        (unless (eq 'waits state)
-          (keep-left))))))
+                    (cons taken text))))
+      (prog1 (if (gemini-companion-decision--possible-p whole verb items)
+                 (pcase-let ((`(,agreed . ,others)
+                              (gemini-companion-decide-agreed
+                               items verb
+                               (list (format "%s %s" (gemini-companion-decide-word verb 0)
+                                             label))
+                               :whole whole)))
+                   (setq left-out others)
+                   (gemini-companion-decision--remove decision)
+                   (condition-case problem
+                       (or (gemini-companion-decide-run
+                            (gemini-companion-decide-word verb 1) agreed #'do #'finish
+                            whole)
+                           (list nil (concat (gemini-companion-decide-word verb 1)
+                                             "...")))
+                     ((error quit)
+                      (gemini-companion-decision--put-left decision items nil verb)
+                      (gemini-companion-decision--give-up backs problem verb))))
+               (setq left-out (list (gemini-companion-decide-reasons items)))
+               (gemini-companion-decision--remove decision)
+               (finish nil nil nil))
+        (setq returned t)))))
+
+(defun gemini-companion-decision--say-taken (verb label count all problems stopped)
+  "Return a text that COUNT of ALL files of a decision with LABEL were done.
+For VERB, see `gemini-companion-decision--take', and for PROBLEMS and STOPPED,
+`gemini-companion-decide-run'."
+  (format "%s: %s%s" (gemini-companion-decide-word verb 2)
+          (cond ((= 0 count) "nothing")
+                ((= count all) label)
+                (t (format "%d of %d files of %s" count all label)))
+          (gemini-companion-decide-rest problems stopped)))
+
+(defun gemini-companion-decision--put-taken (decision backs verb)
+  "Record BACKS, steps that reverse some of DECISION; return their decision.
+For VERB, see `gemini-companion-decision--take'."
+  (let ((taken (gemini-companion-decision--make
+                (gemini-companion-decision-label decision) backs
+                (gemini-companion-decision-whole decision))))
+    (if (eq 'redo verb)
+        (gemini-companion-decision--push taken)
+      (push taken gemini-companion-decision--taken-back))
+    taken))
+
+(defun gemini-companion-decision--put-left (decision items some verb)
+  "Record that ITEMS of DECISION are left, if there are any; SOME was done, or nil.
+For VERB, see `gemini-companion-decision--take'."
+  (when items
+    (let* ((steps (mapcar #'gemini-companion-decide-item-step items))
+           (left (if some
+                     (gemini-companion-decision--make
+                      (gemini-companion-decision-label decision) steps
+                      (gemini-companion-decision-whole decision))
+                   ;; What is written late joins the decision that it is of.
+                   (setf (gemini-companion-decision-steps decision) steps)
+                   decision)))
+      (if (eq 'redo verb)
+          (push left gemini-companion-decision--taken-back)
+        (push left gemini-companion-decision--done)))))
 
 (defun gemini-companion-decision--later-p (item unwritten)
   "Return non-nil if ITEM, which was not done, may be once its host answers.
@@ -442,10 +466,7 @@ For HUNKS, KIND and ON, see `gemini-companion-step-turned-function'."
                     nil)))
          (cl-callf2 delq step (gemini-companion-decision-steps decision))
          (unless (gemini-companion-decision-steps decision)
-           (setq gemini-companion-decision--done
-                 (delq decision gemini-companion-decision--done)
-                 gemini-companion-decision--taken-back
-                 (delq decision gemini-companion-decision--taken-back)))
+           (gemini-companion-decision--remove decision))
          (if redone
              (push back gemini-companion-decision--done)
            (push back gemini-companion-decision--taken-back)))))))
@@ -488,11 +509,9 @@ others have changed these lines since, nothing is changed.
   (interactive)
   (message "%s"
            (cdr (gemini-companion-decision--take
-                 (or (pop gemini-companion-decision--taken-back)
+                 (or (car gemini-companion-decision--taken-back)
                      (user-error "No keep or undo to redo"))
-                 'redo
-                 (lambda (left) (push left gemini-companion-decision--taken-back))
-                 #'gemini-companion-decision--push))))
+                 'redo))))
 
 (provide 'gemini-companion-decision)
 ;;; gemini-companion-decision.el ends here
