@@ -171,18 +171,6 @@ The value is a list of seconds; the comments may have been removed."
             (gemini-companion-comment-session comment) session)
       (gemini-companion-comment--changed comment))))
 
-(defun gemini-companion-comment--set-unsent (comments copied)
-  "Record that COMMENTS did not reach their CLI.
-If COPIED is non-nil, the prompt is in the kill ring, for the user to paste.
-Move the comments on a proposal that has ended to its file."
-  (dolist (comment comments)
-    (setf (gemini-companion-comment-going comment) nil
-          (gemini-companion-comment-copied comment) (and copied (float-time)))
-    (let ((edit (gemini-companion-comment-edit comment)))
-      (if (and edit (not (gemini-companion-edit-open-p edit)))
-          (gemini-companion-comment--adopt edit comment)
-        (gemini-companion-comment--changed comment)))))
-
 (defun gemini-companion-comment--changed (comment)
   "Display COMMENT again where it is displayed."
   (gemini-companion-comment--show comment)
@@ -245,14 +233,6 @@ LINES is a vector of strings with newlines."
           (gemini-companion-comment-below comment)
           (and (<= end (length lines)) (funcall bare end (+ end 3))))))
 
-(defun gemini-companion-comment--matches (comment lines)
-  "Return the numbers of all lines in LINES where the lines of COMMENT begin."
-  (let ((quoted (gemini-companion-comment-lines comment)))
-    (and quoted
-         (cl-loop for i from 0 to (- (length lines) (length quoted))
-                  when (gemini-companion-comment--equal-p quoted lines i)
-                  collect (1+ i)))))
-
 (defun gemini-companion-comment--equal-p (quoted lines start)
   "Return non-nil if LINES have QUOTED from index START on.
 QUOTED are lines without newlines."
@@ -283,10 +263,14 @@ If COMMENT had fewer than three lines there, the text must begin or end."
 LINES is a vector of strings with newlines.  Of several equal lines, return the
 nearest ones to the last known position; but first of those that have the same
 lines around them as COMMENT had."
-  (let ((matches (gemini-companion-comment--matches comment lines))
-        (near (or (gemini-companion-comment-first comment)
-                  (gemini-companion-comment-last comment)
-                  1)))
+  (let* ((quoted (gemini-companion-comment-lines comment))
+         (matches (and quoted
+                       (cl-loop for i from 0 to (- (length lines) (length quoted))
+                                when (gemini-companion-comment--equal-p quoted lines i)
+                                collect (1+ i))))
+         (near (or (gemini-companion-comment-first comment)
+                   (gemini-companion-comment-last comment)
+                   1)))
     (car (seq-sort-by (lambda (number) (abs (- number near))) #'<
                       (or (seq-filter
                            (apply-partially #'gemini-companion-comment--fits-p
@@ -902,10 +886,19 @@ They are in the order of their last lines; for a text, see
 
 (defun gemini-companion-comment-set-result (comments session result)
   "Record the RESULT of a prompt with COMMENTS for the CLI of SESSION.
-RESULT is `sent', `copied' if the user has to paste it, or nil if it failed."
+RESULT is `sent', `copied' if the prompt is in the kill ring for the user to
+paste, or nil if it failed.  Unsent comments on a proposal that has ended are on
+its file then."
   (if (eq result 'sent)
       (gemini-companion-comment-set-sent comments session)
-    (gemini-companion-comment--set-unsent comments (eq result 'copied))))
+    (dolist (comment comments)
+      (setf (gemini-companion-comment-going comment) nil
+            (gemini-companion-comment-copied comment)
+            (and (eq result 'copied) (float-time)))
+      (let ((edit (gemini-companion-comment-edit comment)))
+        (if (and edit (not (gemini-companion-edit-open-p edit)))
+            (gemini-companion-comment--adopt edit comment)
+          (gemini-companion-comment--changed comment))))))
 
 ;;;; When a proposal has ended
 
@@ -937,19 +930,18 @@ A comment on an excluded hunk is on the lines that the file keeps instead."
   "Put COMMENT, on an excluded hunk of EDIT, on what LINES have in its place.
 LINES is a vector, the accepted text.  It is the first line of the file that
 stays there, or else the line above.  Return its number, or nil for none."
-  (let ((first (1- (gemini-companion-comment-first comment)))
-        (shift 0))
+  (let ((first (1- (gemini-companion-comment-first comment))))
     (when-let* ((proposal (gemini-companion-edit-proposal-buffer edit))
-                (hunk (seq-find
-                       (lambda (hunk)
-                         (or (< (1- (gemini-companion-hunk-new hunk))
-                                first
-                                (gemini-companion-hunk-new-end hunk))
-                             (ignore
-                              (cl-incf shift
-                                       (- (gemini-companion-hunk-old-count hunk)
-                                          (gemini-companion-hunk-new-count hunk))))))
-                       (gemini-companion-hunk-excluded proposal)))
+                (excluded (gemini-companion-hunk-excluded proposal))
+                (hunk (seq-find (lambda (hunk)
+                                  (< (1- (gemini-companion-hunk-new hunk))
+                                     first
+                                     (gemini-companion-hunk-new-end hunk)))
+                                excluded))
+                (shift (cl-loop for other in excluded
+                                until (eq other hunk)
+                                sum (- (gemini-companion-hunk-old-count other)
+                                       (gemini-companion-hunk-new-count other))))
                 (number (max 1 (+ (gemini-companion-hunk-new hunk) shift
                                   (if (gemini-companion-hunk-lines hunk) 1 0))))
                 ((<= number (length lines))))
