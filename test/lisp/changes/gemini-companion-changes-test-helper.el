@@ -47,10 +47,11 @@ Return the edit."
 
 (defun gemini-companion-test-forget-edits ()
   "Forget all edits and kill their buffers, as if Emacs began."
-  (dolist (edit gemini-companion-edit--all)
+  (dolist (edit (gemini-companion-edits))
     (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
+    (setf (gemini-companion-edit-proposal-buffer edit) nil)
     (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit)))
-  (setq gemini-companion-edit--all nil))
+  (gemini-companion-part-stop 'edit))
 
 (defun gemini-companion-test-undo-edit (edit)
   "Undo EDIT, and return a message."
@@ -112,21 +113,30 @@ Return the last message."
   "Call FUNCTION, and return how often changes were computed, told and marked.
 The value is a list of three numbers."
   (let* ((counts (list 0 0 0))
-         (tell (lambda (&rest _) (cl-incf (nth 1 counts))))
-         (counted (lambda (index function)
-                    (lambda (&rest arguments)
-                      (cl-incf (nth index counts))
-                      (apply function arguments)))))
-    (cl-letf (((symbol-function 'gemini-companion-record-changes)
-               (funcall counted 0 (symbol-function 'gemini-companion-record-changes)))
-              ((symbol-function 'gemini-companion-marks--draw-here)
-               (funcall counted 2 (symbol-function 'gemini-companion-marks--draw-here))))
-      (add-hook 'gemini-companion-changes-functions tell)
-      (unwind-protect
-          (progn (funcall function)
-                 (ert-run-idle-timers))
-        (remove-hook 'gemini-companion-changes-functions tell)))
+         (compute (lambda (&rest _) (cl-incf (nth 0 counts))))
+         (tell (lambda (&rest _) (cl-incf (nth 1 counts)))))
+    (advice-add 'gemini-companion-record-changes :before compute)
+    (add-hook 'gemini-companion-changes-functions tell)
+    (unwind-protect
+        (setf (nth 2 counts)
+              (gemini-companion-test-drawn
+               (lambda ()
+                 (funcall function)
+                 (ert-run-idle-timers))))
+      (remove-hook 'gemini-companion-changes-functions tell)
+      (advice-remove 'gemini-companion-record-changes compute))
     counts))
+
+(defun gemini-companion-test-drawn (function)
+  "Call FUNCTION, and return how often the marks of a buffer were drawn."
+  (let* ((drawn 0)
+         (count (lambda (_ _ operation _)
+                  (when (eq 'set operation)
+                    (setq drawn (1+ drawn))))))
+    (add-variable-watcher 'gemini-companion-marks-here count)
+    (unwind-protect (funcall function)
+      (remove-variable-watcher 'gemini-companion-marks-here count))
+    drawn))
 
 (defconst gemini-companion-test-lines "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
 

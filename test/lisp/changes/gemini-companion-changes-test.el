@@ -119,13 +119,14 @@
   (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
     (find-file "a")
     (let* ((computed nil)
-           (see (symbol-function 'gemini-companion-changes--see))
+           (states (symbol-function 'gemini-companion-record-states))
            (drawn 0)
            (count (lambda (&rest _) (cl-incf drawn))))
-      (cl-letf (((symbol-function 'gemini-companion-changes--see)
-                 (lambda (record lines &rest rest)
-                   (push (gemini-companion-lines-join lines) computed)
-                   (apply see record lines rest))))
+      (cl-letf (((symbol-function 'gemini-companion-record-states)
+                 (lambda (look)
+                   (push (gemini-companion-lines-join (gemini-companion-record-text look))
+                         computed)
+                   (funcall states look))))
         (unwind-protect
             (dolist (text '("one\n2\n3\n4\n5\n6\n7\n8\n9\n"
                             "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"))
@@ -523,28 +524,28 @@ TEXT is what it has proposed.  Visit the file a before."
             (should (equal "1\n2\n" (buffer-string)))
             (set-buffer-modified-p nil)))))))
 
-(defun gemini-companion-changes-test-calls (function body)
-  "Return how often FUNCTION, a symbol, is called by BODY, a function."
+(defun gemini-companion-changes-test-looks (body)
+  "Return how often a record is compared with a text by BODY, a function."
   (let* ((calls 0)
          (count (lambda (&rest _) (setq calls (1+ calls)))))
-    (advice-add function :before count)
+    (advice-add 'gemini-companion-record-look :before count)
     (unwind-protect (funcall body)
-      (advice-remove function count))
+      (advice-remove 'gemini-companion-record-look count))
     calls))
 
 ;; The buffer was drawn before and after its revert, and compared four times.
 (ert-deftest gemini-companion-changes-of-a-write-are-drawn-once ()
   (dolist (reviewed '(nil t))
-    (pcase-dolist (`(,function . ,times) '((gemini-companion-marks--draw-here . 1)
+    (pcase-dolist (`(,function . ,times) '((gemini-companion-test-drawn . 1)
                                            ;; Before the write, and now.
-                                           (gemini-companion-record-look . 2)))
+                                           (gemini-companion-changes-test-looks . 2)))
       (ert-info ((format "%s %s" function reviewed))
         (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
           (let ((file (expand-file-name "a"))
                 (before (buffer-string))
                 (after "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"))
             (should (= times
-                       (gemini-companion-changes-test-calls
+                       (funcall
                         function
                         (lambda ()
                           (if reviewed

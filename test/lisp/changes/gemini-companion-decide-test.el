@@ -246,11 +246,14 @@ c has changed meanwhile; review it again"
                    (unless shown
                      (dolist (item items)
                        (when (or (gemini-companion-decide-item-reason item)
-                                 (gemini-companion-decide--warned-p item))
+                                 (gemini-companion-decide-item-deletes item)
+                                 (< 0 (gemini-companion-decide-item-others item))
+                                 (gemini-companion-decide-item-concern item))
                          (should (string-search (gemini-companion-decide-item-name item)
                                                 prompt)))))
                    ?n)))
-        (gemini-companion-decide--ask items 'undo requests)))))
+        (should-error (gemini-companion-decide-agreed items 'undo requests :ask t)
+                      :type 'user-error)))))
 
 ;;;; What happens meanwhile
 
