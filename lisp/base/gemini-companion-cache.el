@@ -18,6 +18,7 @@
 ;;   (ignored ".geminiignore" "/src/a/")   the rules in this directory and above
 ;;   (root-of "/src/a/")             the root of its project
 ;;   (time "/src/.geminiignore")     modification time of the file, nil without it
+;;   (click gemini-companion-review) the keymap of a word in a header line
 ;; The cache does not record which value depends on which file: if the time of one
 ;; file with a `time' key has changed, a refresh drops all values.
 

@@ -12,6 +12,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-attribution)
+(require 'gemini-companion-cache)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
@@ -29,9 +30,6 @@
 (defvar gemini-companion-header-listing-keys nil
   "Non-nil while the keys of a review are listed.
 Then a key is bound to its command, even if it is to be ignored now.")
-
-(defvar gemini-companion-header--maps (make-hash-table :test 'eq)
-  "Table from commands to the keymaps of their words in header lines.")
 
 (defun gemini-companion-header-shortest-key (command &optional context)
   "Return the shortest key of COMMAND that works in this buffer, or nil.
@@ -235,10 +233,9 @@ It is nil if the command has no key."
   (propertize text
               'mouse-face 'mode-line-highlight
               'help-echo (concat "mouse-1: " (substring-no-properties text))
-              'local-map (or (gethash command gemini-companion-header--maps)
-                             (puthash command
-                                      (gemini-companion-header--click-map command)
-                                      gemini-companion-header--maps))))
+              'local-map (gemini-companion-cache-get
+                          (list 'click command)
+                          (lambda () (gemini-companion-header--click-map command)))))
 
 (defun gemini-companion-header--click-map (command)
   "Return a keymap for a click on a header line to call COMMAND.

@@ -19,7 +19,7 @@
 (cl-defstruct (gemini-companion-content
                (:noinline t)
                (:constructor gemini-companion-content-make)
-               (:copier gemini-companion-content--copy))
+               (:copier nil))
   "What a file has or had at a time.
 BYTES is a unibyte string; `none' if there is no file; `unknown' if its bytes
 cannot be kept; or nil while the file has not been read.  CODING is the coding
@@ -71,13 +71,7 @@ LINES is a vector of strings."
 (defun gemini-companion-content-with (content bytes)
   "Return the content of a file that has BYTES and is read as CONTENT is.
 For BYTES, see `gemini-companion-content'."
-  (let ((copy (gemini-companion-content--copy content)))
-    (setf (gemini-companion-content-bytes copy) bytes
-          (gemini-companion-content-coding copy)
-          (gemini-companion-content--coding
-           bytes (gemini-companion-content-coding content))
-          (gemini-companion-content-reported copy) nil)
-    copy))
+  (gemini-companion-content-read bytes (gemini-companion-content-coding content)))
 
 (defun gemini-companion-content-text (content)
   "Return the text of CONTENT, with its line ends.  CONTENT must have bytes."

@@ -68,16 +68,16 @@ ADDED and REMOVED are numbers of lines, without those of excluded hunks."
 (defun gemini-companion-hunk-count (hunks excluded)
   "Return the `gemini-companion-hunk-counts' of HUNKS.
 EXCLUDED are the excluded ones of HUNKS.  Both lists are in order of lines."
-  (let ((counts (gemini-companion-hunk--make-counts
-                 :hunks (length hunks) :excluded (length excluded))))
-    (dolist (hunk hunks)
-      (if (equal hunk (car excluded))
-          (pop excluded)
-        (cl-incf (gemini-companion-hunk-counts-added counts)
-                 (gemini-companion-hunk-new-count hunk))
-        (cl-incf (gemini-companion-hunk-counts-removed counts)
-                 (gemini-companion-hunk-old-count hunk))))
-    counts))
+  (cl-loop with number = (length excluded)
+           for hunk in hunks
+           if (equal hunk (car excluded))
+           do (pop excluded)
+           else
+           sum (gemini-companion-hunk-new-count hunk) into added and
+           sum (gemini-companion-hunk-old-count hunk) into removed
+           finally return (gemini-companion-hunk--make-counts
+                           :hunks (length hunks) :excluded number
+                           :added added :removed removed)))
 
 (defun gemini-companion-hunk-amount (added removed)
   "Return a text for the numbers of ADDED and REMOVED lines: \"+3 -1\"."
