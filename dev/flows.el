@@ -89,6 +89,8 @@ Only those in which something was set or drawn.")
   "Return what is done by FORM, a list of `set', `draw' and `read'."
   (pcase form
     ((or (pred atom) `(quote . ,_)) nil)
+    ;; A command in a keymap.
+    (`(lambda ,_ (interactive . ,_) . ,_) nil)
     ;; What is written there is not on the screen.
     (`(,(or 'with-temp-buffer 'with-output-to-string) . ,body)
      (remq 'draw (flows--does body)))
@@ -239,13 +241,13 @@ functions that call into a later wing; and of lists of the names of these three
 but for all files."
   (setq flows--on nil)
   (let* ((called (hash-table-keys flows--calls))
-         (path (seq-uniq
-                (cl-loop for (file name) in called
-                         for kinds = (gethash (cons file name) flows--kinds)
-                         for short = (flows--short file)
-                         when (and (or (memq 'set kinds) (memq 'draw kinds))
-                                   (not (member short flows--beside)))
-                         collect short)))
+         (setting (cl-loop for (file name) in called
+                           for kinds = (gethash (cons file name) flows--kinds)
+                           for short = (flows--short file)
+                           when (and (or (memq 'set kinds) (memq 'draw kinds))
+                                     (not (member short flows--beside)))
+                           collect (cons short name)))
+         (path (seq-group-by #'car setting))
          (again (cl-loop for function being the hash-keys of flows--again
                          using (hash-values count)
                          collect (format "%s -> %s %d" (car function) (cadr function)
@@ -256,7 +258,15 @@ but for all files."
           (length (seq-uniq (mapcar #'car called)))
           (apply #'+ (hash-table-values flows--again))
           (length (seq-uniq (mapcar #'car (hash-table-keys flows--upward))))
-          (sort path #'string<)
+          (sort (mapcar (pcase-lambda (`(,short . ,functions))
+                          (format "%s (%s)" short
+                                  (mapconcat (lambda (function)
+                                               (string-remove-prefix
+                                                "gemini-companion-"
+                                                (symbol-name (cdr function))))
+                                             functions ", ")))
+                        path)
+                #'string<)
           (sort again #'string<)
           (sort upward #'string<))))
 

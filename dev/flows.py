@@ -69,7 +69,7 @@ def counted(emacs: Editor, name: str, end: Callable[[], object]) -> Iterator[Non
     row(name, *numbers)
     if NAMES:
         for title, names in ("path", path), ("again", again), ("upward", upward):
-            print(f"  {title}: {', '.join(names or ['-'])}", flush=True)
+            print(f"  {title}:", *names or ["-"], sep="\n    ", flush=True)
 
 
 @contextmanager
