@@ -47,7 +47,7 @@
      (ediff-inferior-compare-regions "=")
      (ediff-show-current-session-meta-buffer "M")
      (ediff-show-patch-diagnostics)
-     (ediff-show-registry)
+     (ediff-show-registry "R")
      (ediff-submit-report "G")
      (ediff-suspend "z")
      (ediff-swap-buffers "~")
@@ -56,8 +56,6 @@
      (ediff-toggle-narrow-region "%")
      (ediff-toggle-regexp-match "#f" "#h")
      (ediff-toggle-skip-similar "##"))
-    (gemini-companion-ediff--reject-with-reason
-     (nil "R"))
     (ediff-toggle-help
      (ediff-help-for-quick-help [mouse-2] "\C-m")))
   "Commands that replace commands of Ediff in a review, and the keys of these.
@@ -104,11 +102,6 @@ All others are those of Ediff, which only move or change the display.
   "Report that a key of Ediff has no meaning in a review."
   (interactive)
   (user-error "Not in a review; ? shows all keys"))
-
-(defun gemini-companion-ediff--reject-with-reason ()
-  "Report the key that rejects with a reason, which was R."
-  (interactive)
-  (user-error "Not in a review; C-c C-r rejects with a reason"))
 
 ;;;; State
 

@@ -354,8 +354,7 @@
              ("b" " 1/3" "The file is written when you accept: C-c C-c"
               "one\n2\n3\n4\nfive\n")
              ("r x" " 1/3" "Not in a review" "one\n2\n3\n4\nfive\n")
-             ("R" " 1/3" "Not in a review; C-c C-r rejects with a reason"
-              "one\n2\n3\n4\nfive\n")
+             ("R" " 1/3" "Not in a review" "one\n2\n3\n4\nfive\n")
              ("~" " 1/3" "Not in a review" "one\n2\n3\n4\nfive\n")
              ("!" " 1/3" "" "one\n2\n3\n4\nfive\n")))
         (ert-info (keys)
