@@ -539,8 +539,7 @@ Delete their directory unless CLIENT has other policies there."
                              (gemini-companion-tools--clients) " or ")))
     ;; The user may decline, so ask before any file is written.
     (pcase-let ((`(,trusted ,answering) (gemini-companion-tools--ask all clients)))
-      (gemini-companion-text-make-directory
-       (gemini-companion-install-extension-directory))
+      (make-directory (gemini-companion-install-extension-directory) t)
       (dolist (client answering)
         (gemini-companion-text-write-changed
          (gemini-companion-tools--answers-file client) ""))

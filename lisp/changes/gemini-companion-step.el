@@ -601,7 +601,7 @@ the value, see `gemini-companion-step-do'."
                      (gemini-companion-step-directories step)))
     (condition-case problem
         (gemini-companion-watch-writing file
-          (gemini-companion-text-make-directory (file-name-directory name))
+          (make-directory (file-name-directory name) t)
           (gemini-companion-text-create name (gemini-companion-step-after step)
                                         (gemini-companion-step-modes step)))
       (file-error

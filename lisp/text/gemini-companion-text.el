@@ -399,7 +399,7 @@ Raw bytes are written as they are, and so is a unibyte TEXT."
 Create its directory if necessary."
   (unless (and (file-exists-p file)
                (equal text (gemini-companion-text-read file)))
-    (gemini-companion-text-make-directory (file-name-directory file))
+    (make-directory (file-name-directory file) t)
     (let ((draft (concat file ".new")))
       (gemini-companion-text-write draft text)
       (rename-file draft file t))))
@@ -417,23 +417,6 @@ If that fails, signal a `file-error'; nothing is left of it then."
           (setq draft nil))
       (when draft
         (delete-file draft)))))
-
-(defun gemini-companion-text-make-directory (directory)
-  "Make DIRECTORY and those above it, if necessary.
-Signal a `file-error' that names the cause if that is a symbolic link to
-nothing, of which Emacs says only that the file exists."
-  (condition-case problem
-      (make-directory directory t)
-    (file-already-exists
-     (let ((link (directory-file-name directory)))
-       (while (not (or (file-symlink-p link)
-                       (equal link (directory-file-name (file-name-directory link)))))
-         (setq link (directory-file-name (file-name-directory link))))
-       (if (or (null (file-symlink-p link)) (file-exists-p link))
-           (signal (car problem) (cdr problem))
-         (signal 'file-missing
-                 (list "Symbolic link to a file that does not exist" link
-                       (file-symlink-p link))))))))
 
 (define-error 'gemini-companion-text-changed "File has changed meanwhile"
               'file-error)

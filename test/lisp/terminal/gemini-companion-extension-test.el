@@ -53,16 +53,6 @@
     (gemini-companion-extension-offer "pi")
     (should (= 3 (length questions)))))
 
-;; Emacs said "File exists".
-(ert-deftest gemini-companion-extension-names-a-link-that-leads-nowhere ()
-  (gemini-companion-extension-test-with-home (list t)
-    (make-symbolic-link (expand-file-name "gone" home)
-                        (expand-file-name "extensions" home))
-    (let ((refusal (gemini-companion-test-refusal (gemini-companion-extension "pi"))))
-      (should (string-match-p "Symbolic link to a file that does not exist" refusal))
-      (should (string-search "/extensions" refusal))
-      (should (string-search "/gone" refusal)))))
-
 (ert-deftest gemini-companion-extension-is-offered-once-in-an-emacs ()
   (gemini-companion-extension-test-with-home (list nil)
     (gemini-companion-extension-offer "gemini")
