@@ -146,40 +146,7 @@ of FILE; then move point to the first change."
   ;; A hook of the user may signal an error.
   (gemini-companion-log-guarded "Reverting a buffer"
     (when-let* ((buffer (gemini-companion-names-buffer file)))
-      (gemini-companion-revert--buffer buffer keys)))
-  (gemini-companion-log-guarded "Searching another name of a file"
-    (gemini-companion-revert--tell-by-tramp file)))
-
-(defun gemini-companion-revert--tell-by-tramp (file)
-  "Say which buffer visits FILE by another name of this host, if any.
-Such a name of Tramp is /sudo::FILE, for example, and Tramp is not called to
-revert it.  FILE may also be the copy of a file of this host, which a buffer
-visits by its local name."
-  (pcase (gemini-companion-names-of-copy file)
-    ('nil
-     (let ((end (concat ":" (expand-file-name file))))
-       (dolist (buffer (buffer-list))
-         (when-let* ((name (buffer-local-value 'buffer-file-name buffer))
-                     ((string-suffix-p end name))
-                     ((gemini-companion-revert--this-host-p
-                       (file-remote-p name 'host))))
-           (gemini-companion-revert--tell-stale buffer file)))))
-    (`(,host . ,there)
-     (when-let* (((gemini-companion-revert--this-host-p (file-remote-p host 'host)))
-                 (buffer (gemini-companion-names-buffer there)))
-       (gemini-companion-revert--tell-stale buffer file)))))
-
-(defun gemini-companion-revert--tell-stale (buffer file)
-  "Say that FILE was written, and BUFFER has its earlier text."
-  (gemini-companion-idle-announce
-   (format "%s was written, and %s has its earlier text; revert it"
-           (file-name-nondirectory file) (buffer-name buffer))))
-
-(defun gemini-companion-revert--this-host-p (host)
-  "Return non-nil if HOST, a name or nil, is this one."
-  (and host
-       (member-ignore-case host (list "localhost" "127.0.0.1" "::1" (system-name)
-                                      (car (split-string (system-name) "\\."))))))
+      (gemini-companion-revert--buffer buffer keys))))
 
 (defun gemini-companion-revert--remote ()
   "Revert the buffers of remote files that were written while no host had them.

@@ -52,41 +52,6 @@
           (should (equal 1000 (floor (float-time (visited-file-modtime))))))
         (setq buffer-file-name nil)))))
 
-;; It was stale, and nothing said so.
-(ert-deftest gemini-companion-revert-names-a-buffer-with-the-file-by-tramp ()
-  (gemini-companion-revert-test-with "1\n"
-    (pcase-dolist (`(,host . ,said) `((,(concat "root@" (system-name)) . t)
-                                      ("localhost" . t)
-                                      ("far" . nil)))
-      (let ((announced nil))
-        (cl-letf (((symbol-function 'gemini-companion-idle-announce)
-                   (lambda (text) (push text announced))))
-          (with-temp-buffer
-            (rename-buffer "by tramp")
-            (setq buffer-file-name (format "/ssh:%s:%s" host file))
-            (unwind-protect
-                (gemini-companion-revert-now file)
-              (setq buffer-file-name nil))))
-        (should (equal (and said '("a was written, and by tramp has its earlier text; \
-revert it"))
-                       announced))))))
-
-;; A CLI on this host was connected as on another one.
-(ert-deftest gemini-companion-revert-names-a-buffer-with-the-local-name-of-a-copy ()
-  (gemini-companion-revert-test-with "1\n"
-    (pcase-dolist (`(,host . ,said) `((,(system-name) . t) ("far" . nil)))
-      (let ((announced nil)
-            (name file))
-        (cl-letf (((symbol-function 'gemini-companion-idle-announce)
-                   (lambda (text) (push text announced)))
-                  ((symbol-function 'gemini-companion-names-of-copy)
-                   (lambda (file)
-                     (and (equal "/copy/a" file) (cons (format "/ssh:%s:" host) name)))))
-          (gemini-companion-revert--tell-by-tramp "/copy/a"))
-        (should (equal (and said '("a was written, and a has its earlier text; \
-revert it"))
-                       announced))))))
-
 ;; The clock of a file system ticks a few hundred times a second.
 (ert-deftest gemini-companion-revert-follows-a-file-that-is-replaced-in-one-tick ()
   (gemini-companion-revert-test-with "one\n"
