@@ -41,8 +41,8 @@ CONDITION is one of
 - a function, which is called with the true name of the file and the
   session of the CLI, and returns non-nil if the rule applies to it.
 
-A rule that is neither, signals an error, asks a question, or takes a
-second counts as a rule with `always'.  For example:
+A rule that is neither, signals an error, or asks a question counts as a
+rule with `always'.  For example:
   ((\"*.lock\" . never)
    (\"src/**\" . always))"
   :type '(alist :key-type (choice (string :tag "Glob")
@@ -57,9 +57,6 @@ second counts as a rule with `always'.  For example:
 
 ;; A CLI may write the local variables of a project.
 (add-to-list 'ignored-local-variables 'gemini-companion-review-rules)
-
-(defconst gemini-companion-rules--seconds 1
-  "Seconds after which the rules for a file count as failed.")
 
 (cl-defstruct (gemini-companion-rules-verdict
                (:noinline t)
@@ -83,18 +80,10 @@ Return nil if no rule applies.  This calls functions of the user, so call it
 once for each edit."
   (when-let* ((rules (append (gemini-companion-rules-all)
                              (gemini-companion-review-plans-rules file))))
-    (let ((began (float-time))
-          (tried nil))
+    (let ((tried nil))
       (condition-case problem
-          (let ((verdict (with-timeout (gemini-companion-rules--seconds
-                                        (error "Timeout"))
-                           (gemini-companion-rules--decide
-                            rules file session
-                            (lambda (condition) (setq tried condition))))))
-            ;; The timeout does not interrupt a function that never waits.
-            (when (< gemini-companion-rules--seconds (- (float-time) began))
-              (error "Takes longer than a second"))
-            verdict)
+          (gemini-companion-rules--decide
+           rules file session (lambda (condition) (setq tried condition)))
         ((error quit)
          (gemini-companion-rules--verdict
           'always tried (error-message-string problem)))))))
