@@ -96,9 +96,8 @@ last comparison.")
   (awaited nil :documentation "The awaited write of its file after it has ended,
 a `gemini-companion-written'.")
   (remarks nil :documentation "A list of symbols about its file: `changed' if it
-has changed since the proposal; `loss-accepted' if the user has accepted that
-characters are lost; and `one-of' if its file was written with another text than
-each of several accepted edits.")
+has changed since the proposal; `one-of' if its file was written with another
+text than each of several accepted edits.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
   (review-reason nil :documentation "Why it was not auto-accepted, a string, or
 nil.")

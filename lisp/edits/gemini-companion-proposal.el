@@ -483,30 +483,15 @@ Ask only if the CLI would overwrite a change of the file, or lose characters."
                             (gemini-companion-edit-name edit)))))))
       (gemini-companion-proposal--loss-refused-p edit)))
 
-(defun gemini-companion-proposal--loss-accepted-p (edit)
-  "Return non-nil if the user has accepted a loss in EDIT's file and turn."
-  (seq-some (lambda (other)
-              (and (memq 'loss-accepted (gemini-companion-edit-remarks other))
-                   (eq (gemini-companion-edit-turn edit)
-                       (gemini-companion-edit-turn other))))
-            (gemini-companion-edits-of-file
-             (gemini-companion-edit-true-name edit))))
-
 (defun gemini-companion-proposal--loss-refused-p (edit)
-  "Return non-nil if the user declines the loss of characters by EDIT.
-Ask once for each file and turn."
+  "Return non-nil if the user declines the loss of characters by EDIT."
   (gemini-companion-edit-hunks-update edit)
-  (let ((loss (gemini-companion-edit-hunks-loss edit)))
-    (cond ((or (null loss) (gemini-companion-proposal--loss-accepted-p edit))
-           nil)
-          ((gemini-companion-proposal-ask
-            edit
-            (lambda ()
-              (yes-or-no-p (format "%s is %s; accept anyway? "
-                                   (gemini-companion-edit-name edit) loss))))
-           (gemini-companion-edit-add-remark edit 'loss-accepted)
-           nil)
-          (t t))))
+  (when-let* ((loss (gemini-companion-edit-hunks-loss edit)))
+    (not (gemini-companion-proposal-ask
+          edit
+          (lambda ()
+            (yes-or-no-p (format "%s is %s; accept anyway? "
+                                 (gemini-companion-edit-name edit) loss)))))))
 
 (defun gemini-companion-proposal--answered (edit text)
   "Close the view of EDIT, which the user has decided; report TEXT in one line.

@@ -27,10 +27,6 @@
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (gemini-companion-edit-accept edit))
       (should (eq 'accepted (gemini-companion-edit-answer edit)))
-      ;; Once for a file and turn.
-      (gemini-companion-test-write "a" "caf\351\n2\nd\351j\340\n4\n")
-      (gemini-companion-edit-accept
-       (funcall propose "caf\uFFFD\n2\nd\uFFFDj\uFFFD\nfour\n"))
       (should (= 1 (length asked))))))
 
 (ert-deftest gemini-companion-edit-hunks-does-not-ask-if-nothing-is-lost ()
