@@ -219,26 +219,11 @@ see `gemini-companion-status-checks'."
 
 ;;;; Life
 
-(defun gemini-companion-roots--removed-findings ()
-  "Return a finding about each connected CLI whose directory was removed.
-For findings, see `gemini-companion-status-checks'."
-  (cl-loop for session in (gemini-companion-sessions)
-           for directory = (gemini-companion-session-directory session)
-           unless (or (null directory)
-                      (gemini-companion-session-remote session)
-                      (file-directory-p directory))
-           collect `(bad ,(format "%s, the directory of %s, was removed"
-                                  (gemini-companion-names-absolute directory)
-                                  (gemini-companion-session-title session))
-                         "Exit the CLI, and start it in another directory.")))
-
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'roots)) directory)
-  "Return the finding about whether a CLI in DIRECTORY may connect.
-Include those about directories of CLIs that were removed."
+  "Return the finding about whether a CLI in DIRECTORY may connect."
   (mapcar (apply-partially #'cons "Project")
-          (delq nil (cl-list* (gemini-companion-roots-finding directory)
-                              (gemini-companion-roots--unknown-finding directory)
-                              (gemini-companion-roots--removed-findings)))))
+          (delq nil (list (gemini-companion-roots-finding directory)
+                          (gemini-companion-roots--unknown-finding directory)))))
 
 (provide 'gemini-companion-roots)
 ;;; gemini-companion-roots.el ends here
