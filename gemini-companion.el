@@ -72,7 +72,6 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
-(require 'map)
 
 (declare-function feature-file "loadhist")
 ;; Loaded with the parts, while the server starts.

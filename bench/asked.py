@@ -36,7 +36,7 @@ TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
 # An event is a list (TIME received ask (KIND)).
 ASKED = """
-(cl-count '(edited) (ring-elements gemini-companion-log--events)
+(cl-count '(edited) gemini-companion-log--events
           :key #'cadddr :test #'equal)
 """
 START = """

@@ -549,7 +549,7 @@ terminal\n"
         header-line-format '(:eval (gemini-companion-permission--header)))
   (setq-local truncate-partial-width-windows nil
               auto-composition-mode nil
-              glyphless-char-display gemini-companion-text-glyphless)
+              glyphless-char-display gemini-companion-label-glyphless)
   (add-hook 'pre-redisplay-functions #'gemini-companion-permission--note-drawing nil t)
   (add-hook 'pre-command-hook #'gemini-companion-permission--note-shown nil t)
   (gemini-companion-commands-letters-are-keys 'gemini-companion-permission-mode))

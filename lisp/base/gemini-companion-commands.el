@@ -12,7 +12,6 @@
 
 (require 'gemini-companion-log)
 (require 'gemini-companion-part)
-(require 'map)
 
 ;;;; The table
 
@@ -68,36 +67,26 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("C-c C-e" gemini-companion-review-edit nil (review))))
   "The commands of the core, as in `gemini-companion-commands'.")
 
-(defun gemini-companion-commands--inserted (rows previous new)
-  "Return ROWS with the rows NEW after the last one of the key PREVIOUS.
+(defun gemini-companion-commands--insert (group previous rows)
+  "Insert ROWS into GROUP, (TITLE ROW...), after the last row of the key PREVIOUS.
 They come first if PREVIOUS is nil, and last if no row has that key."
-  (let* ((index (cl-position previous rows :key #'car :test #'equal :from-end t))
-         (count (cond ((null previous) 0)
-                      (index (1+ index))
-                      (t (length rows)))))
-    (append (seq-take rows count) new (seq-drop rows count))))
-
-(defun gemini-companion-commands--with (groups title previous new)
-  "Return GROUPS with the rows NEW in TITLE, after the row of the key PREVIOUS.
-GROUPS are as in `gemini-companion-commands'; a new group comes last."
-  (if (assoc title groups)
-      (mapcar (lambda (group)
-                (if (equal title (car group))
-                    (cons title (gemini-companion-commands--inserted
-                                 (cdr group) previous new))
-                  group))
-              groups)
-    (append groups (list (cons title new)))))
+  (let ((place (if previous (last group) group)))
+    (cl-loop for cells on (cdr group)
+             when (and previous (equal previous (caar cells)))
+             do (setq place cells))
+    (setcdr place (append rows (cdr place)))))
 
 (defun gemini-companion-commands--all ()
   "Return the commands of the core and of the add-ons that are installed."
-  (let ((groups gemini-companion-commands--core))
+  (let ((groups (mapcar #'copy-sequence gemini-companion-commands--core)))
     (dolist (part (gemini-companion-part-addon-parts) groups)
       (when (gemini-companion-part-load part)
-        (pcase-dolist (`(,group ,previous . ,rows)
+        (pcase-dolist (`(,title ,previous . ,rows)
                        (gemini-companion-part-commands part))
-          (setq groups (gemini-companion-commands--with
-                        groups group previous rows)))))))
+          ;; A new group comes last.
+          (unless (assoc title groups)
+            (setq groups (append groups (list (list title)))))
+          (gemini-companion-commands--insert (assoc title groups) previous rows))))))
 
 (defconst gemini-companion-commands (gemini-companion-commands--all)
   "Commands by group, a list of (TITLE ROW...).
@@ -141,6 +130,15 @@ value of `:on'.")
   (cl-loop for (_ . rows) in gemini-companion-commands
            nconc (gemini-companion-commands--rows rows contexts)))
 
+(defun gemini-companion-commands--events (key)
+  "Return the events of KEY, as `kbd' does.
+The keys of the start are one character.  In Emacs 28, `kbd' would load
+libraries for them, which takes longer than all else."
+  (pcase (append key nil)
+    (`(,char) (vector char))
+    (`(?M ?- ,char) (vector (logior char ?\M-\0)))
+    (_ (kbd key))))
+
 (defun gemini-companion-commands-bind (map context &optional binding)
   "Bind the keys of CONTEXT in MAP to their commands, and return MAP.
 A command with a label is bound as (LABEL . COMMAND), so that which-key
@@ -148,7 +146,7 @@ displays the label.  BINDING is nil, or a function that returns the binding
 for a command."
   (pcase-dolist (`(,key ,command ,label . ,_)
                  (gemini-companion-commands-in context) map)
-    (define-key map (kbd key)
+    (define-key map (gemini-companion-commands--events key)
       (cond (binding (funcall binding command))
             (label (cons label command))
             (t command)))))

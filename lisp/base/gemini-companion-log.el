@@ -10,13 +10,13 @@
 
 ;;; Code:
 
-(require 'ring)
 (require 'seq)
 
 ;;;; State
 
-(defvar gemini-companion-log--events (make-ring 500)
-  "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
+(defvar gemini-companion-log--events nil
+  "The last events, lists of TIME, DIRECTION, METHOD and ARGS, the newest first.
+There are 500 or more.")
 
 (define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
   "The last calls between Emacs and the server of gemini-companion.
@@ -32,15 +32,17 @@
 DIRECTION is `sent' or `received', as seen from Emacs; `failed' for an error
 here; or `noted' for what only developers want to know.  METHOD is a
 symbol, or a string after an error."
-  (ring-insert gemini-companion-log--events
-               (list (current-time) direction method
-                     (mapcar #'gemini-companion-log--shortened
-                             (pcase method
-                               ;; The call `hello' carries a secret.
-                               ('hello nil)
-                               ;; The call `ask' carries texts of files.
-                               ('ask (seq-remove #'sequencep args))
-                               (_ args))))))
+  (push (list (current-time) direction method
+              (mapcar #'gemini-companion-log--shortened
+                      (pcase method
+                        ;; The call `hello' carries a secret.
+                        ('hello nil)
+                        ;; The call `ask' carries texts of files.
+                        ('ask (seq-remove #'sequencep args))
+                        (_ args))))
+        gemini-companion-log--events)
+  (when (nthcdr 1000 gemini-companion-log--events)
+    (setcdr (nthcdr 499 gemini-companion-log--events) nil)))
 
 (defmacro gemini-companion-log-guarded (name &rest body)
   "Run BODY, and record an error in it under NAME instead of signaling it.
@@ -85,7 +87,7 @@ A string in a list is truncated as well, to 300 characters and its length:
         (print-escape-newlines t))
     (erase-buffer)
     (pcase-dolist (`(,time ,direction ,method ,args)
-                   (reverse (ring-elements gemini-companion-log--events)))
+                   (reverse gemini-companion-log--events))
       (insert (format-time-string "%H:%M:%S.%3N" time)
               (alist-get direction '((sent . " -> ") (received . " <- ")
                                      (failed . " !! ") (noted . " .. ")))

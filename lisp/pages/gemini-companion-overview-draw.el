@@ -39,7 +39,6 @@
 (require 'gemini-companion-turn)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
-(require 'map)
 
 ;;;; Customization
 

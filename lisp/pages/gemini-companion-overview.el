@@ -103,7 +103,7 @@ own.  What is left has colors.
   ;; The face of the current line would hide whether it is removed or added.
   (setq-local global-hl-line-mode nil
               bidi-paragraph-direction 'left-to-right
-              glyphless-char-display gemini-companion-text-glyphless
+              glyphless-char-display gemini-companion-label-glyphless
               next-error-function #'gemini-companion-overview--next-error
               imenu-create-index-function #'gemini-companion-overview--imenu
               outline-regexp "\\s|"

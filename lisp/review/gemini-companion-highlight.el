@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-label)
 (require 'gemini-companion-log)
 (require 'gemini-companion-text)
 
@@ -38,7 +39,7 @@ turn on its keys in the buffer."
                         t))
                     (delq nil (list (gemini-companion-highlight--mode file)
                                     #'text-mode))))
-        (setq-local glyphless-char-display gemini-companion-text-glyphless)
+        (setq-local glyphless-char-display gemini-companion-label-glyphless)
         ;; In an internal buffer, Font Lock mode stays off, but its hook would run.
         (unless (string-prefix-p " " (buffer-name))
           (gemini-companion-log-guarded "Mode for the review"

@@ -27,7 +27,6 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
 (require 'gemini-companion-windows)
-(require 'map)
 
 (autoload 'gemini-companion-ediff-make "gemini-companion-ediff")
 

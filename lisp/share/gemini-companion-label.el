@@ -159,6 +159,13 @@ warning."
 
 ;;;; Lines
 
+(defvar gemini-companion-label-glyphless
+  (let ((table (copy-sequence glyphless-char-display)))
+    (dolist (characters '(#x200B #xFEFF (#x202A . #x202E) (#x2066 . #x2069)) table)
+      (set-char-table-range table characters 'hex-code)))
+  "Value of `glyphless-char-display' in buffers that display a text of an edit.
+It shows the codes of characters that reorder text, or have no width.")
+
 (defun gemini-companion-label-fit (texts width)
   "Return as many of TEXTS, joined, as fit into WIDTH columns.
 TEXTS are in order of importance; nil and empty strings are skipped.  From the

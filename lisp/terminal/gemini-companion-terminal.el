@@ -28,7 +28,6 @@
 (require 'cl-lib)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'map)
 
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")

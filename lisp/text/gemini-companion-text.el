@@ -673,13 +673,6 @@ characters of TEXT are examined, however long it is."
 The message of a `file-error' has the name of the file."
   (gemini-companion-text-escaped (error-message-string condition) 'composed))
 
-(defvar gemini-companion-text-glyphless
-  (let ((table (copy-sequence glyphless-char-display)))
-    (dolist (characters '(#x200B #xFEFF (#x202A . #x202E) (#x2066 . #x2069)) table)
-      (set-char-table-range table characters 'hex-code)))
-  "Value of `glyphless-char-display' in buffers that display a text of an edit.
-It shows the codes of characters that reorder text, or have no width.")
-
 ;;;; Blanks
 
 (defun gemini-companion-text-trim (text &optional characters side)
