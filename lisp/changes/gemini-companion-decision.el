@@ -353,7 +353,7 @@ steps are done, or none is, and that is an error, unless a file is missing."
                        (or (gemini-companion-decide-run
                             (gemini-companion-decide-word verb 1) agreed #'do #'finish
                             whole)
-                           (list nil (concat (gemini-companion-decide-word verb 1)
+                           (cons nil (concat (gemini-companion-decide-word verb 1)
                                              "...")))
                      ((error quit)
                       (gemini-companion-decision--put-left decision items nil verb)

@@ -432,8 +432,10 @@ the texts of all files, and `calls' are those that await an answer."
       (answer))
     (should (= 4 (seq-count (apply-partially #'equal "1\n") (texts))))
     ;; What was written late is taken back as well.
+    ;; It said "(Taking back...)".
+    (gemini-companion-remote-test-said "^Taking back\\.\\.\\.$"
+      (gemini-companion-decision-undo))
     (gemini-companion-remote-test-said "^Taken back: undo"
-      (gemini-companion-decision-undo)
       (dotimes (_ 4)
         (should (length= calls 1))
         (answer)))
