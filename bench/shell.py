@@ -187,7 +187,7 @@ def _pair(hooks: Hooks, number: int, files: str = "") -> Iterator[Row]:
         return 1000 * (_used(this) - before) / 10
 
     def some_pairs() -> float:
-        count = 2 if number >= MANY else 10
+        count = 5 if number >= MANY else 10
         return sum(server() for _ in range(count)) / count
 
     hooks.pair()

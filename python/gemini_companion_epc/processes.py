@@ -157,7 +157,7 @@ def has_exited(pid: int, time: float = inf) -> bool:
     try:
         process = psutil.Process(pid)
         # Either time may be rounded.
-        is_new = process.create_time() > time + 2
+        is_new = time < inf and process.create_time() > time + 2
         return bool(is_new or process.status() == psutil.STATUS_ZOMBIE)
     except (psutil.NoSuchProcess, ValueError):
         return True

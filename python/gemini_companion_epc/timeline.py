@@ -45,6 +45,7 @@ from .snapshots import (
     Change,
     Difference,
     Head,
+    Listing,
     Snapshot,
     SnapshotError,
     Store,
@@ -349,7 +350,7 @@ class _Tree:
         others = [
             cli
             for cli in self.turns
-            if not _has_exited(cli) and not _is_same(cli, step.cli)
+            if not _is_same(cli, step.cli) and not _has_exited(cli)
         ]
         if event in (Event.TURN_END, Event.READY):
             self.turns = others
@@ -506,6 +507,8 @@ class Timeline:
 
     async def _advance_nested(self, tree: _Tree, step: _Step) -> None:
         """Begin ``step`` in the repositories inside ``tree``."""
+        if not (tree.nested or (tree.last and tree.last.snapshot.repositories)):
+            return
         found = await _in_thread(_nested_in, tree.root, tree.nested, tree.last)
         for name in set(tree.nested).difference(found):
             gone = self._trees.pop(os.path.join(tree.root, name), None)
@@ -638,9 +641,13 @@ class Timeline:
                 if tree.store is None:
                     raise
                 logger.info("snapshot: %s", error)
-                await _in_thread(tree.store.mend)
                 # What was written since the last snapshot is not known.
-                problem = Problem(str(error))
+                if await _in_thread(tree.store.exists):
+                    problem = Problem(str(error))
+                    await _in_thread(tree.store.mend)
+                else:
+                    problem = _DELETED
+                    await self._renew(tree)
                 return await self._compared(tree, step, None, problem)
         except GitTooSlow as error:
             tree.lose(Problem(str(error), _RESTART), Phase.OFF)
@@ -667,12 +674,8 @@ class Timeline:
 
         Without one, the tree has ``had_problem``, if that is known.
         """
-        is_deleted = tree.store and not await _in_thread(tree.store.exists)
-        if is_deleted:
-            had_problem = _DELETED
         if (
             tree.store is None
-            or is_deleted
             or tree.is_broken
             or (tree.store.is_full and not tree.running)
         ):
@@ -684,34 +687,48 @@ class Timeline:
             await self._renew(tree)
             before = None
         since = tree.since
-        taken = await self._taken(tree, tree.store, step)
+        taken, difference = await self._taken(tree, tree.store, step, before)
         if taken is None:
             tree.lose(_SILENT)
             return Difference()
         tree.follow(taken)
-        if before:
-            return await _in_thread(_difference, tree.store, before, taken)
-        if tree.running:
+        if tree.running and not before:
             tree.problem = had_problem or _LATE
             stamps = taken.snapshot.stamps.items()
             tree.meanwhile = [name for name, stamp in stamps if 0 < since < stamp.time]
-        return Difference()
+        return difference
 
-    async def _taken(self, tree: _Tree, store: Store, step: _Step) -> _Taken | None:
-        """Take a snapshot by ``store``, or return None if Emacs does not answer."""
+    async def _taken(
+        self, tree: _Tree, store: Store, step: _Step, before: _Taken | None
+    ) -> tuple[_Taken | None, Difference]:
+        """Take a snapshot by ``store``, or return None if Emacs does not answer.
+
+        Also return what is known since the one ``before``.
+        """
+        nothing = None, Difference()
         began = await self._saved()
         if began is None:
-            return None
-        head = await _in_thread(store.head)
-        listing = await _in_thread(store.listing, tree.goes_on(step))
+            return nothing
+        head, listing = await _in_thread(_listed, store, tree.goes_on(step))
         is_before = step.begins or step.event is Event.PROMPT
         seconds = _SECONDS if is_before else _SECONDS_AFTER
         shared, hidden = await self._answered(tree, listing.names, seconds)
         unanswered = set(listing.names).difference(shared, hidden)
         tree.stored.update(shared)
-        snapshot = await _in_thread(store.take, listing, shared, hidden, unanswered)
+
+        def take() -> tuple[Snapshot, Difference]:
+            snapshot = store.take(listing, shared, hidden, unanswered)
+            if before is None:
+                return snapshot, Difference()
+            moved = store.moved(before.head, head, before.snapshot.time)
+            return snapshot, store.difference(before.snapshot, snapshot, moved)
+
+        # Each hand-over to a thread takes time: it is one for both.
+        snapshot, difference = await _in_thread(take)
         ended = await self._saved()
-        return None if ended is None else _Taken(snapshot, head, (began, ended))
+        if ended is None:
+            return nothing
+        return _Taken(snapshot, head, (began, ended)), difference
 
     async def _saved(self) -> int | None:
         """Return the number of the last write of Emacs, None without an answer.
@@ -860,9 +877,9 @@ class Timeline:
     @staticmethod
     async def _add_own(tree: _Tree, interval: _Interval) -> None:
         """Take note of the commits that the calls of ``interval`` have made."""
-        if tree.store is None:
-            return
         before, after = interval.before, interval.after
+        if tree.store is None or before.head == after.head:
+            return
         since = before.snapshot.time
         try:
             await _in_thread(tree.store.add_own, before.head, after.head, since)
@@ -1065,9 +1082,8 @@ def _root_of(directory: str) -> tuple[str, Problem | None]:
         return directory, Problem(str(error), error.remedy)
 
 
-def _difference(store: Store, before: _Taken, after: _Taken) -> Difference:
-    moved = store.moved(before.head, after.head, before.snapshot.time)
-    return store.difference(before.snapshot, after.snapshot, moved)
+def _listed(store: Store, goes_on: bool) -> tuple[Head, Listing]:
+    return store.head(), store.listing(goes_on)
 
 
 def _shown(names: Sequence[str]) -> list[str]:

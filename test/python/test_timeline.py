@@ -347,7 +347,7 @@ async def test_writes_of_emacs_are_kept_until_they_are_reported(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed: list[tuple[int, int]] = []
-    timeline, differs, report = scene.timeline, timelines._difference, Timeline._report
+    timeline, differs, report = scene.timeline, Store.difference, Timeline._report
 
     def begun(*others: Any) -> Any:
         # Another work tree has a snapshot at the same time.
@@ -364,7 +364,7 @@ async def test_writes_of_emacs_are_kept_until_they_are_reported(
     loop = asyncio.get_running_loop()
     scene.emacs.number = 3
     await scene.begin("make", may_be_refused=True)
-    monkeypatch.setattr(timelines, "_difference", begun)
+    monkeypatch.setattr(Store, "difference", begun)
     monkeypatch.setattr(Timeline, "_report", reports)
     scene.emacs.number = 7
     scene.write(a="2")
