@@ -92,10 +92,12 @@ _TICK = 10_000_000
 # The steps of a reflog by which git itself writes files, and those of them in which the
 # user or a command may have written what is committed.
 _BY_GIT = re.compile(
-    r"(checkout|reset|clone|branch|pull|merge|rebase|cherry-pick)\b", re.I
+    r"(checkout|reset|clone|branch|(initial )?pull|merge|rebase|cherry-pick)\b", re.I
 )
 _BY_HAND = re.compile(r"^[^:]*\((continue|edit)\)")
 _MOST_COMMITS = 20_000
+# Of the commits that commands have made, the changes of the last ones are known.
+_MOST_OWN = 20
 # Of the branches and tags, the last ones are looked at for lines that are taken.
 _MOST_TIPS = 50
 _LIMIT_OF_TIPS = 2.0
@@ -1325,28 +1327,76 @@ class Store:
         commands have made earlier, see `add_own`, or copies of both.
         """
         old, new = before.commit, after.commit
-        if old == new or not old or not new:
+        if old == new or not new:
             return _NOTHING
         steps = self._steps(before.size, after.size)
+        # Without a reflog, the first commit may be of anybody.
+        if not (old or steps):
+            return _NOTHING
         amended = _amended(steps)
         try:
             made = self._made(steps, before, after, since)
             if self._own or made:
                 authors = self._authors(made - amended.keys())
                 made |= self._copied(old, new, self._own | authors)
+                # A merge may have the time of a commit before it.
+                made -= {_new_in(step) for step in steps if _merges(step)}
             new = self._without(new, made, amended)
-            if made:
-                made &= self._listed("%h", new, f"^{old}").keys()
-            names = self._names_in(made)
-            changes = self._differences(old, new)
+            own = self._changes_of(made, old, new, amended) if made else {}
+            empty = _object_name("tree", b"", like=new)
+            found = self._differences(old or empty, new)
+            if _has_renamed(own, found):
+                found = [each for each in found if each.before]
+            changes = [
+                each
+                for moved in found
+                if (each := self._without_own(moved, own.get(moved.path, [])))
+            ]
         except GitTooSlow:
             raise
         except GitError as error:
             raise SnapshotError(f"what git has changed is unknown: {error}") from None
-        return Moved(
-            [each for each in changes if each.path not in names],
-            bool(steps) and not any(map(_resets, steps)),
-        )
+        return Moved(changes, bool(steps) and not any(map(_resets, steps)))
+
+    def _changes_of(
+        self, made: Collection[str], old: str, new: str, amended: Mapping[str, str]
+    ) -> dict[str, list[Change | None]]:
+        """Return what the commits ``made`` between two others have changed, by name.
+
+        The last change comes first; None is one of a merge, of the first commit of all,
+        or of one of too many.  An ``amended`` commit has changed what it was before.
+        """
+        listed = self._listed("%h", "--topo-order", *_range(old, new)).keys()
+        replaced = set(made) - listed
+        found: dict[str, list[Change | None]] = {}
+        commits = [commit for commit in listed if commit in made]
+        unknown = commits[_MOST_OWN:]
+        for commit in commits[:_MOST_OWN]:
+            base = self._without(commit, replaced | {commit}, amended)
+            if base == commit:
+                unknown.append(commit)
+            else:
+                for each in self._differences(base, commit):
+                    found.setdefault(each.path, []).append(each)
+        for name in self._names_in(unknown):
+            found.setdefault(name, []).append(None)
+        return found
+
+    def _without_own(
+        self, moved: Change, own: Iterable[Change | None]
+    ) -> Change | None:
+        """Return what git has ``moved`` without the changes ``own`` of the same file.
+
+        The last one comes first.  Return None if that is a conflict, or not known.
+        """
+        for each in own:
+            if not each or each.mode_before != each.mode_after:
+                return None
+            after = self._merged(moved.after, each.after, each.before)
+            moved = moved._replace(after=after)
+            if not after:
+                return None
+        return moved
 
     def _without(
         self, commit: str, made: Collection[str], amended: Mapping[str, str]
@@ -1367,7 +1417,7 @@ class Store:
 
     def add_own(self, before: Head, after: Head, since: int) -> None:
         """Take note that commands have made the commits ``since`` a time."""
-        if before == after:
+        if not after.commit:
             return
         steps = self._steps(before.size, after.size)
         made = self._made(steps, before, after, since)
@@ -1383,10 +1433,10 @@ class Store:
         The ``steps`` are those of the reflog.
         """
         if steps:
-            return {step.split(" ", 2)[1] for step in steps if not _is_by_git(step)}
+            return {_new_in(step) for step in steps if not _is_by_git(step)}
         # Without a reflog, those are the new ones.
         seconds = since // 10**9
-        listed = self._listed("%ct", after.commit, f"^{before.commit}")
+        listed = self._listed("%ct", *_range(before.commit, after.commit))
         return {commit for commit, time in listed.items() if int(time) >= seconds}
 
     def _authors(self, commits: Collection[str]) -> dict[str, str]:
@@ -1399,8 +1449,8 @@ class Store:
         A copy, as of a rebase, has the same author, and the time of writing.  One of a
         commit that only ``old`` has brings nothing that was not there.
         """
-        listed = self._listed(_AUTHOR, new, f"^{old}")
-        there = self._listed(_AUTHOR, old, f"^{new}").values()
+        listed = self._listed(_AUTHOR, *_range(old, new))
+        there = self._listed(_AUTHOR, *_range(new, old)).values() if old else ()
         authors = set(own.values()).difference(there)
         return {
             commit
@@ -1425,7 +1475,7 @@ class Store:
             return set()
         options = "-r", "-c", "-z", "--root", "--name-only", "--no-commit-id"
         command = "diff-tree", "--stdin", *options, "--no-renames", "--no-ext-diff"
-        names = self._user_git(*command, given=_lines(commits)).split(b"\0")
+        names = self._user_git(*command, given=_lines(commits)).split(b"\0")[:-1]
         return set(map(os.fsdecode, names))
 
     def committed(self, before: Head, after: Head) -> list[tuple[str, str]]:
@@ -1508,6 +1558,11 @@ def _backed_up(name: str) -> str:
     return plain if numbered and digits.isdecimal() else stem
 
 
+def _range(old: str, new: str) -> list[str]:
+    """Return how git names the commits that ``new`` has, and ``old``, if any, not."""
+    return [new, f"^{old}"] if old else [new]
+
+
 def _name(line: bytes) -> bytes:
     """Return the name in a ``line`` of an index."""
     return line.partition(b"\t")[2]
@@ -1548,6 +1603,33 @@ def _below(root: str, directory: str) -> str:
 def _commits(line: str) -> bool:
     """Return whether ``line`` of a reflog says that a commit was made, and no more."""
     return line.partition("\t")[2].startswith(("commit: ", "commit (initial): "))
+
+
+def _new_in(line: str) -> str:
+    """Return the commit to which ``line`` of a reflog has gone."""
+    return line.split(" ", 2)[1]
+
+
+def _merges(line: str) -> bool:
+    """Return whether git has made a merge by itself, by ``line`` of a reflog."""
+    return _is_by_git(line) and ": Merge made by " in line
+
+
+def _has_renamed(
+    own: Mapping[str, Sequence[Change | None]], moved: Iterable[Change]
+) -> bool:
+    """Return whether git may have renamed a file that a command had changed.
+
+    The changes are ``own``, the last one first, and git has ``moved`` the rest.  Then
+    each new file may have what the command has written.
+    """
+    is_there = {each.path: bool(each.after) for each in moved}
+    for name, changes in own.items():
+        last, first = changes[0], changes[-1]
+        was_there = bool(first and first.before)
+        if not (last and not last.after) and not is_there.get(name, was_there):
+            return True
+    return False
 
 
 def _amended(steps: Iterable[str]) -> dict[str, str]:

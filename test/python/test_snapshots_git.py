@@ -27,6 +27,12 @@ def tree(tmp_path: Path) -> Tree:
 
 
 @pytest.fixture
+def plain(tmp_path: Path) -> Tree:
+    """Return an empty directory."""
+    return Tree(tmp_path / "plain")
+
+
+@pytest.fixture
 def other(tree: Tree) -> Tree:
     """Return a clone in which a colleague works."""
     tree.write(b=b"1\n2\n3\n4\n5\n6\n7\n8\n9\n", c=b"1\n")
@@ -204,6 +210,142 @@ def test_lines_of_a_colleague_are_not_of_a_command_that_pulls_them(
     if way != "committed":
         assert steps(tree, lambda: tree.git(*PULLS["rebase"])) == set()
         assert tree.difference.by_git
+
+
+@pytest.mark.parametrize("way", ["merge", "amended"])
+def test_lines_of_a_colleague_are_not_of_a_command_that_merges_them(
+    tree: Tree, other: Tree, way: str
+) -> None:
+    by_colleague(other)
+    tree.begin()
+
+    def do() -> None:
+        if way == "amended":
+            tree.git(*PULLS["fast-forward"])
+            tree.write(b=BOTH, own=b"1\n")
+            tree.git("add", "-A")
+            tree.git("commit", "-aq", "--amend", "--no-edit")
+            other.write(c=b"2\n")
+            other.commit("more")
+        else:
+            tree.write(b=ONE, own=b"1\n")
+            tree.commit("own")
+        tree.git(*PULLS["merge"])
+
+    assert steps(tree, do) == {"b", "own"}
+    change = tree.difference.changes[0]
+    assert tree.content(change.before) == NINE
+    assert tree.content(change.after) == BOTH
+    assert tree.difference.by_git == (2 if way == "amended" else 1)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755])
+def test_lines_of_a_colleague_in_those_of_a_command_are_of_both(
+    tree: Tree, other: Tree, mode: int
+) -> None:
+    tree.begin()
+
+    def do() -> None:
+        tree.write(b=ONE)
+        (tree.root / "b").chmod(mode)
+        tree.commit("own")
+        other.git("pull", "-q", str(tree.root), "main")
+        line = b"nine" if mode == 0o755 else b"one by a colleague"
+        other.write(b=ONE.replace(b"9" if mode == 0o755 else b"one", line))
+        other.commit("theirs")
+        tree.git(*PULLS["fast-forward"])
+
+    # What was whose cannot be told, so nothing is hidden.
+    assert steps(tree, do) == {"b"}
+    (change,) = tree.difference.changes
+    assert tree.content(change.before) == b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    assert tree.content(change.after) == (tree.root / "b").read_bytes()
+    assert (change.mode_before, change.mode_after & 0o777) == (0o100644, mode)
+
+
+@pytest.mark.parametrize("way", ["merge", "rebase"])
+def test_own_lines_in_a_file_that_a_colleague_renames_are_of_the_command(
+    tree: Tree, other: Tree, way: str
+) -> None:
+    time.sleep(1.1)
+    other.git("mv", "b", "renamed")
+    other.commit("theirs")
+    time.sleep(1.1)
+    tree.begin()
+
+    def do() -> None:
+        tree.write(b=ONE)
+        tree.commit("own")
+        tree.git(*PULLS[way])
+
+    assert "renamed" in steps(tree, do)
+    assert (tree.root / "renamed").read_bytes() == ONE
+
+
+def test_own_file_that_git_puts_in_a_renamed_directory_is_of_the_command(
+    tree: Tree, other: Tree
+) -> None:
+    tree.put("d/a", b"a\n")
+    tree.put("d/b", b"b\n")
+    tree.commit()
+    other.git("pull", "-q", str(tree.root), "main")
+    other.git("mv", "d", "e")
+    by_colleague(other)
+    tree.begin()
+
+    def do() -> None:
+        tree.put("d/own", b"1\n")
+        tree.commit("own")
+        tree.git("config", "merge.directoryRenames", "true")
+        tree.git(*PULLS["merge"])
+
+    assert "e/own" in steps(tree, do)
+
+
+def test_new_file_of_a_colleague_is_by_git_beside_one_that_a_command_deletes(
+    tree: Tree, other: Tree
+) -> None:
+    by_colleague(other)
+    tree.begin()
+
+    def do() -> None:
+        (tree.root / "c").unlink()
+        tree.write(own=b"1\n")
+        tree.commit("own")
+        tree.git(*PULLS["merge"])
+
+    assert steps(tree, do) == {"c", "own"}
+    assert tree.difference.by_git == 2
+
+
+@pytest.mark.parametrize("has_own", [False, True])
+def test_what_a_pull_brings_to_a_repository_without_commits_is_by_git(
+    tree: Tree, plain: Tree, has_own: bool
+) -> None:
+    plain.git("init", "-q", "-b", "main")
+    time.sleep(1.1)
+    plain.begin()
+
+    def do() -> None:
+        plain.git("pull", "-q", str(tree.root), "main")
+        if has_own:
+            plain.write(own=b"1\n")
+            plain.commit("own")
+
+    assert steps(plain, do) == ({"own"} if has_own else set())
+    assert plain.difference.by_git == 1
+
+
+def test_first_commit_is_of_the_command(plain: Tree) -> None:
+    plain.git("init", "-q", "-b", "main")
+    plain.begin()
+
+    def do() -> None:
+        plain.write(own=b"1\n")
+        plain.commit("own")
+
+    assert steps(plain, do) == {"own"}
+    assert plain.difference.by_git == 0
 
 
 def test_commits_that_are_amended_to_what_they_were_are_of_the_command(
