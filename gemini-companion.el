@@ -41,7 +41,7 @@
 ;; - M-x gemini-companion-tools links the CLIs, after a question.  They then start
 ;;   Python for each edit and question.  The same command deletes the links.
 ;; - Pi cannot connect without an extension.  M-x gemini-companion-run offers to copy it
-;;   into ~/.pi/agent/extensions/; M-x gemini-companion-extension removes it.
+;;   into ~/.pi/agent/extensions/; to link Pi copies it as well, and to unlink deletes it.
 ;; - Remote hosts are connected only by a command, with the programs of TRAMP.
 ;; - M-x gemini-companion-status asks the Node.js of a CLI for its version.
 ;; - After an update, M-x gemini-companion-restart starts the new server.  If the update
@@ -105,8 +105,6 @@
   (when (funcall there-p "terminal" "addon-terminal")
     (autoload 'gemini-companion-run "gemini-companion-cli"
       "Switch to the CLI of this project, or start it in a terminal." t)
-    (autoload 'gemini-companion-extension "gemini-companion-extension"
-      "Install the extension by which CLIENT connects, or remove it; ask first." t)
     (autoload 'gemini-companion-visit-location "gemini-companion-location"
       "Go to the file and line at point in this terminal." t)
     (autoload 'gemini-companion-visit-location-at-click "gemini-companion-location"

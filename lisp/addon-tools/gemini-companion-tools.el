@@ -71,19 +71,12 @@
   (seq-filter #'gemini-companion-client-notification-event
               gemini-companion-clients))
 
-(defun gemini-companion-tools--reporting ()
-  "Return the installed clients whose extension itself reports, such as (\"pi\").
-They run no bridge, and are linked once their extension is installed."
-  (seq-filter (lambda (client)
-                (and (gemini-companion-client-extension client)
-                     (gemini-companion-extension-installed-p client)))
-              (gemini-companion-cli-installed)))
-
 (defun gemini-companion-tools--clients ()
-  "Return the clients that can be linked, a list of names."
+  "Return the clients that can be linked, a list of names.
+Those that connect by an extension run no bridge: it reports itself."
   (append (gemini-companion-tools--linkable)
           (gemini-companion-tools--notifying)
-          (gemini-companion-tools--reporting)))
+          (gemini-companion-extension-clients)))
 
 (defun gemini-companion-tools--installed ()
   "Return the installed clients that can be linked, a list of names."
@@ -532,7 +525,8 @@ Delete their directory unless CLIENT has other policies there."
 (defun gemini-companion-tools--link (all)
   "Ask whether to link ALL, a list of clients; write the extension and link them."
   (let ((clients (seq-intersection (gemini-companion-tools--linkable) all))
-        (by-file (seq-intersection (gemini-companion-tools--notifying) all)))
+        (by-file (seq-intersection (gemini-companion-tools--notifying) all))
+        (extended (seq-intersection (gemini-companion-extension-clients) all)))
     (unless all
       (user-error "No CLI that can be linked is installed; install %s"
                   (mapconcat #'gemini-companion-client-title
@@ -548,7 +542,9 @@ Delete their directory unless CLIENT has other policies there."
              (append (gemini-companion-tools--failures
                       #'gemini-companion-tools--write-policy trusted)
                      (gemini-companion-tools--failures
-                      #'gemini-companion-tools--link-by-file by-file))))
+                      #'gemini-companion-tools--link-by-file by-file)
+                     (gemini-companion-tools--failures
+                      #'gemini-companion-extension-write extended))))
         ;; Without a server, the mode calls this method later.
         (when (gemini-companion-server-ready-p)
           (gemini-companion-part-ready 'tools 'linked))
@@ -586,7 +582,8 @@ the errors of an edit and may ask about shared files; %s may rename \
 symbols, which you review.%s  Link %s (yes%s or no)"
                     (gemini-companion-clients-titles
                      (append (gemini-companion-tools--linkable)
-                             (gemini-companion-tools--reporting)))
+                             (seq-intersection (gemini-companion-extension-clients)
+                                               all)))
                     (gemini-companion-clients-titles
                      (gemini-companion-tools--linkable))
                     (cond (both (format "  \"Tools\" %s; \"all\" also %s."
@@ -642,12 +639,19 @@ Emacs is a refusal."
             event (gemini-companion-client-title client))))
 
 (defun gemini-companion-tools--unlink ()
-  "Delete the links, the policies and the extension, if the user confirms."
-  (unless (y-or-n-p "The extension is linked; delete it and its links? ")
-    (user-error "The extension stays linked"))
-  (message "Unlinking...")
-  (gemini-companion-part-stop 'tools)
-  (gemini-companion-tools--delete-files)
+  "Delete the links, the policies and the extensions, if the user confirms."
+  (let ((extended (seq-filter #'gemini-companion-extension-installed-p
+                              (gemini-companion-extension-clients))))
+    (unless (y-or-n-p (concat "The extension is linked; delete it and its links"
+                              (and extended
+                                   (format ", and the extension of %s, which then has \
+no reviews" (gemini-companion-tools--titles extended)))
+                              "? "))
+      (user-error "The extension stays linked"))
+    (message "Unlinking...")
+    (gemini-companion-part-stop 'tools)
+    (gemini-companion-tools--delete-files)
+    (mapc #'gemini-companion-extension-delete extended))
   (gemini-companion-tools--run
    "uninstall"
    (seq-filter #'gemini-companion-tools-linked-p
@@ -830,8 +834,8 @@ one."
                                                                    directory)))
                (seq-difference
                 (seq-filter #'gemini-companion-tools-linked-p clients)
-                ;; The clients that only report never ask for permission.
-                (gemini-companion-tools--reporting)))
+                ;; These never ask for permission.
+                (gemini-companion-extension-clients)))
        (and (gemini-companion-rules-all)
             (mapcar (lambda (client)
                       (cons "Rules" (gemini-companion-tools--rules-finding

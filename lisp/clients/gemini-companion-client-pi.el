@@ -27,7 +27,7 @@
   (gemini-companion-client-home-variable "PI_CODING_AGENT_DIR")
   (gemini-companion-client-port-variable "GEMINI_COMPANION_PORT")
   (gemini-companion-client-connect-remedy
-   "Type /reload there; M-x gemini-companion-extension installs what it needs.")
+   "Type /reload there; M-x gemini-companion-tools installs what it needs.")
   (gemini-companion-client-extension
    '("extensions/gemini-companion/"
      ("index.js" . "pi.js") ("companion.mjs" . "companion.mjs")))

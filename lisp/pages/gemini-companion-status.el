@@ -33,7 +33,7 @@
 ;;;; State
 
 (defconst gemini-companion-status-titles
-  '("Server" "Start" "CLI" "Settings" "Extension" "Sharing" "Remote host"
+  '("Server" "Start" "CLI" "Settings" "Sharing" "Remote host"
     "Running CLIs" "Project" "Links" "Permissions" "Rules"
     "Shell commands")
   "Titles of findings, in the order in which a CLI needs them to open a review.

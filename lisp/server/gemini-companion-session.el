@@ -41,11 +41,7 @@ A slot is nil if its value is unknown.  REMOTE is nil for this host."
   (identity nil :type (or null number) :read-only t
             :documentation "Distinguishes its process from a later one with that ID.")
   (directory nil :type (or null string) :read-only t
-             :documentation "The working directory of its process.")
-  (extension nil :type (or null string) :read-only t
-             :documentation "Fingerprint of the extension that it has loaded.")
-  (unreviewed nil :type list :read-only t
-              :documentation "Names of its tools that may write without a review."))
+             :documentation "The working directory of its process."))
 
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported.")

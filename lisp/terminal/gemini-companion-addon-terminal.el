@@ -20,10 +20,7 @@
   "Return the commands that start CLIs."
   '(("CLI" nil
      ("g" gemini-companion-run "Go to or start a CLI" (global))
-     ("G" gemini-companion-resume "Resume a conversation" (global)))
-    ("Connection" "i"
-     ("x" gemini-companion-extension "Extension of Pi"
-      (global)))))
+     ("G" gemini-companion-resume "Resume a conversation" (global)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-terminal)))
   "Return the components that follow the states of CLIs and start CLIs."

@@ -147,7 +147,6 @@ class Asgi:
         client, outpost = request.state.client, request.state.outpost
         remote = outpost.name if outpost else ""
         header, version = request.headers.get(SESSION_HEADER), None
-        introduction: Facts = {}
         if header is None:
             try:
                 first = InitializeRequest.model_validate_json(body)
@@ -158,14 +157,11 @@ class Asgi:
             # Clients that lack one of them must not share a session.
             header = "-".join(names) if names and all(names) else uuid4().hex
             version = first.params.client_info.version
-            experimental = first.params.capabilities.experimental or {}
-            introduction = client.protocol.introduction(experimental)
         elif remote and self._sessions.is_of_another_host(header, remote):
             raise HTTPException(404, "Session not found")
         session = self._sessions.open(session_id_on(remote, header), client, remote)
         if client.states_version:
             session.version = version or session.version
-        session.introduction = introduction or session.introduction
         session.is_alive = outpost and outpost.is_alive
         if client.identity and not remote:
             pid = request.headers.get(client.identity[0], "")

@@ -7,10 +7,10 @@ absent keys are omitted, never null, and texts hold no lone surrogates.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from .protocol import Protocol, Reviews, Tool
-from .types import Facts, File, Json, file_name, string
+from .types import File, Json, file_name, string
 
 IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
 
@@ -99,19 +99,6 @@ class Extended(Companion):
         if content is None and reason:
             return _notification("ide/diffRejected", filePath=path, reason=reason)
         return super().outcome(path, content)
-
-    def introduction(self, experimental: Mapping[str, Mapping[str, object]]) -> Facts:
-        """Return the fingerprint of the ``extension``, and names of tools.
-
-        Those that are ``unreviewed`` may write files without a review.
-        """
-        told = experimental.get("emacs", {})
-        extension, unreviewed = told.get("extension"), told.get("unreviewed")
-        names = unreviewed if isinstance(unreviewed, list) else []
-        return {
-            "extension": extension if isinstance(extension, str) else "",
-            "unreviewed": [name for name in names if isinstance(name, str)],
-        }
 
     def prompt(self, prompt_id: str, text: str) -> Json:
         return _notification("ide/prompt", id=prompt_id, text=text)

@@ -6,10 +6,10 @@ No other module knows the name of a tool or of a notification.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from .types import Facts, File, Json
+from .types import File, Json
 
 
 class Tool(NamedTuple):
@@ -69,10 +69,6 @@ class Protocol(ABC):
         The CLI calls a tool when it has taken the prompt, or has not.
         """
         return None
-
-    def introduction(self, experimental: Mapping[str, Mapping[str, object]]) -> Facts:
-        """Return the facts for Emacs in the capabilities of the client."""
-        return {}
 
     @abstractmethod
     def discovery(self, port: int, bearer: str, roots: Sequence[str]) -> Json:

@@ -53,8 +53,6 @@ class Session:
     is_alive: Callable[[], Awaitable[bool]] | None = None
     """Function that waits for a sign of life of a remote host."""
     version: str | None = None
-    introduction: Facts = field(default_factory=dict)
-    """See `Protocol.introduction`."""
     process: Process | None = None
     search: asyncio.Task[None] | None = None
     context: bytes | None = None
@@ -96,7 +94,6 @@ class Session:
             "pid": self.process and self.process.pid,
             "identity": self.process and self.process.identity,
             "directory": self.process and self.process.directory,
-            **self.introduction,
         }
         return {key: value for key, value in facts.items() if value is not None}
 

@@ -405,8 +405,7 @@ def test_pi_starts_beside_an_extension_that_has_its_own_edit(
     other.parent.mkdir(parents=True)
     other.write_text(OTHER)
     emacs, reviews, cli = world.pi_pair(file)
-    unreviewed = f"(gemini-companion-session-unreviewed {FIRST})"
-    emacs.becomes(f"(vconcat {unreviewed})", ["edit", "multiedit"])
+    cli.wait_for("Emacs (no review of edit, multiedit)")
     for tool in ("edit", "multiedit"):
         turn = call(tool, path="a.txt", text=f"{tool}\n")
         cli.model.script(turn, say(f"{tool} done"))
@@ -490,7 +489,7 @@ def test_a_linked_pi_has_new_errors_and_asks_emacs(world: World) -> None:
     assert "Emacs sees 1 new error in a.py" in written
     assert "a.py: 1 errors" in answer
 
-    emacs.command("gemini-companion-tools", "delete it and its links?")
+    emacs.command("gemini-companion-tools", "which then has no reviews?")
     emacs.says("Deleted the extension and its links")
     cli.is_free()
     assert "emacs_diagnostics" not in json.dumps(cli.model.requests[-1]["tools"])

@@ -27,7 +27,7 @@ console.log((await find(directory, cwd))?.port ?? "none");
 """
 ASK = """
 import { Companion } from "%s";
-const companion = new Companion({ about: () => ({}) });
+const companion = new Companion({});
 await companion.initialize({ port: Number(process.argv[1]), token: "t" }).then(
   () => console.log("asked"),
   (error) => console.log(error.message),

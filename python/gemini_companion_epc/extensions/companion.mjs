@@ -4,13 +4,11 @@
 // An extension loads this for a CLI that does not speak the protocol.  It uses only
 // what Node.js and Bun have, and not `fetch', which a host may send through a proxy.
 
-import { createHash } from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 
 // Set in the terminals of an Emacs.
 const PORT_VARIABLE = "GEMINI_COMPANION_PORT";
@@ -164,15 +162,6 @@ export function directoryOf(variable, home) {
 
 // Connect
 
-/** Return a string that tells the extension with FILE from its other versions.
- *
- * Emacs makes the same of the files that it would install. */
-export function fingerprint(file) {
-  const hash = createHash("sha256");
-  for (const name of [file, fileURLToPath(import.meta.url)]) hash.update(fs.readFileSync(name));
-  return hash.digest("hex").slice(0, 16);
-}
-
 async function textOf(response) {
   let text = "";
   for await (const piece of response.setEncoding("utf8")) text += piece;
@@ -181,12 +170,11 @@ async function textOf(response) {
 
 /** A connection to Emacs, for which this searches until `stop' is called. */
 export class Companion {
-  /** NAME and VERSION are those of the CLI, which runs in CWD.  ABOUT returns what Emacs
-   * is told of the extension: its `extension', a fingerprint, and `unreviewed', the tools
-   * that may write files without a review.  CHANGED is called when `connected' has changed.  PROMPT
-   * is called with a text to submit, and returns a promise whether that was taken. */
-  constructor({ name, version, directory, cwd, about, changed = () => {}, prompt = async () => false }) {
-    Object.assign(this, { name, version, directory, cwd, about, changed, prompt });
+  /** NAME and VERSION are those of the CLI, which runs in CWD.  CHANGED is called when
+   * `connected' has changed.  PROMPT is called with a text to submit, and returns a
+   * promise whether that was taken. */
+  constructor({ name, version, directory, cwd, changed = () => {}, prompt = async () => false }) {
+    Object.assign(this, { name, version, directory, cwd, changed, prompt });
     this.connected = false;
     // Whether an Emacs runs for the directory, connected or not, as of the last search.
     this.isPresent = false;
@@ -254,8 +242,7 @@ export class Companion {
     this.server = server;
     this.session = undefined;
     const clientInfo = { name: this.name, version: this.version };
-    const capabilities = { experimental: { emacs: this.about() } };
-    const { session } = await this.post("initialize", { protocolVersion: "2025-06-18", capabilities, clientInfo });
+    const { session } = await this.post("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
     this.session = session;
     await this.notify("notifications/initialized");
   }

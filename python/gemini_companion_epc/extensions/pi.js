@@ -18,11 +18,9 @@ import {
   generateDiffString,
   generateUnifiedPatch,
 } from "@earendil-works/pi-coding-agent";
-import { Companion, describe, difference, directoryOf, fingerprint, sleep, withLineEnds } from "./companion.mjs";
+import { Companion, describe, difference, directoryOf, sleep, withLineEnds } from "./companion.mjs";
 
 const FILE = fileURLToPath(import.meta.url);
-// That of the files that are loaded, which may be replaced later.
-const FINGERPRINT = fingerprint(FILE);
 const BYTE_ORDER_MARK = "\ufeff";
 const WAIT = "Wait for Emacs";
 const YES = "Yes, write it";
@@ -67,7 +65,6 @@ export default function (pi) {
       version: VERSION,
       directory: directoryOf("PI_CODING_AGENT_DIR", ".pi/agent"),
       cwd: ctx.cwd,
-      about: () => ({ extension: FINGERPRINT, unreviewed: unreviewed() }),
       changed: () => ((shown = undefined), showConnection(ctx), showReviews(ctx)),
       prompt: (text) => (prompts = prompts.then(() => submit(ctx, text))),
     });
@@ -91,7 +88,9 @@ export default function (pi) {
   }
 
   function showConnection(ctx) {
-    if (ctx.hasUI) ctx.ui.setStatus("emacs", companion.connected ? "Emacs" : "no Emacs");
+    const others = unreviewed().join(", ");
+    const connected = others ? `Emacs (no review of ${others})` : "Emacs";
+    if (ctx.hasUI) ctx.ui.setStatus("emacs", companion.connected ? connected : "no Emacs");
   }
 
   // Pi reports its own state by the Program Status Protocol only to a terminal that has

@@ -59,7 +59,7 @@ class Pi(Gemini):
     question = "In review in Emacs"
 
     def wait_until_connected(self) -> None:
-        self.terminal.wait_for_match(r"(?m)^Emacs *$")
+        self.terminal.wait_for_match(r"(?m)^Emacs( \(no review of .*\))? *$")
 
     def _takes_text(self) -> bool:
         return self._typed_text() is not None

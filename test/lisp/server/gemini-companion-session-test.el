@@ -123,7 +123,7 @@
 
 (ert-deftest gemini-companion-session-has-the-types-of-what-the-server-reports ()
   :tags '(pure)
-  (let ((facts '(:id "1" :client "pi" :pid 7 :identity 3 :unreviewed ("edit"))))
+  (let ((facts '(:id "1" :client "pi" :pid 7 :identity 3)))
     (should (equal facts (gemini-companion-session-facts
                           (gemini-companion-session-from-facts facts)))))
   (dolist (facts '((:client "pi") (:id 7) (:id "1" :pid "7") (:id "1" :directory t)))

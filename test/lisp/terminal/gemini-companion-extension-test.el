@@ -33,26 +33,6 @@
   (mapcar (lambda (file) (file-relative-name file home))
           (directory-files-recursively home "")))
 
-(defun gemini-companion-extension-test-marks ()
-  "Return the marks of the findings."
-  (mapcar #'cadr (gemini-companion-part-findings 'extension "/")))
-
-(ert-deftest gemini-companion-extension-is-installed-and-removed-by-one-command ()
-  (gemini-companion-extension-test-with-home (list nil t t)
-    (should-error (gemini-companion-extension "pi") :type 'user-error)
-    (should-not (gemini-companion-extension-test-files home))
-    (should (equal '(note) (gemini-companion-extension-test-marks)))
-    (gemini-companion-extension "pi")
-    (should (equal '("extensions/gemini-companion/companion.mjs"
-                     "extensions/gemini-companion/index.js")
-                   (gemini-companion-extension-test-files home)))
-    (should (equal '(good) (gemini-companion-extension-test-marks)))
-    (gemini-companion-extension "pi")
-    (should-not (gemini-companion-extension-test-files home))
-    ;; It is not offered to who has removed it.
-    (gemini-companion-extension-offer "pi")
-    (should (= 3 (length questions)))))
-
 (ert-deftest gemini-companion-extension-is-offered-once-in-an-emacs ()
   (gemini-companion-extension-test-with-home (list nil)
     (gemini-companion-extension-offer "gemini")
@@ -71,19 +51,22 @@
   (gemini-companion-extension-test-with-home (list t)
     (gemini-companion-part-ready 'extension 'started)
     (should-not (gemini-companion-extension-test-files home))
-    (gemini-companion-extension "pi")
-    (let ((file (expand-file-name "extensions/gemini-companion/index.js" home)))
+    (gemini-companion-extension-offer "pi")
+    (let* ((file (expand-file-name "extensions/gemini-companion/index.js" home))
+           (text (gemini-companion-text-read file)))
       (write-region "old" nil file nil 'silent)
-      (should (equal '(bad) (gemini-companion-extension-test-marks)))
       (gemini-companion-part-ready 'extension 'started)
-      (should (equal '(good) (gemini-companion-extension-test-marks))))))
+      (should (equal text (gemini-companion-text-read file))))))
 
-(ert-deftest gemini-companion-extension-keeps-files-of-the-user ()
-  (gemini-companion-extension-test-with-home (list t t)
-    (gemini-companion-extension "pi")
+(ert-deftest gemini-companion-extension-that-is-deleted-leaves-files-of-the-user ()
+  (gemini-companion-extension-test-with-home (list t)
+    (gemini-companion-extension-offer "pi")
+    (should (equal '("extensions/gemini-companion/companion.mjs"
+                     "extensions/gemini-companion/index.js")
+                   (gemini-companion-extension-test-files home)))
     (write-region "" nil (expand-file-name "extensions/gemini-companion/mine" home)
                   nil 'silent)
-    (gemini-companion-extension "pi")
+    (gemini-companion-extension-delete "pi")
     (should (equal '("extensions/gemini-companion/mine")
                    (gemini-companion-extension-test-files home)))))
 
@@ -92,24 +75,8 @@
     (write-region "" nil (expand-file-name "extensions" home) nil 'silent)
     (should (string-search
              "Extension of Pi not installed"
-             (cadr (should-error (gemini-companion-extension "pi")
+             (cadr (should-error (gemini-companion-extension-offer "pi")
                                  :type 'user-error))))))
-
-(ert-deftest gemini-companion-extension-of-a-session-is-compared ()
-  (gemini-companion-extension-test-with-home (list t)
-    (gemini-companion-extension "pi")
-    (let ((own (gemini-companion-extension--fingerprint "pi")))
-      (pcase-dolist
-          (`(,facts . ,marks)
-           `(((:extension ,own) good)
-             (nil good)
-             ((:extension "other") good note)
-             ((:extension ,own :unreviewed ("edit")) good bad)))
-        (cl-letf (((symbol-function 'gemini-companion-sessions)
-                   (lambda ()
-                     (list (gemini-companion-session-from-facts
-                            `(:id "1" :client "pi" ,@facts))))))
-          (should (equal marks (gemini-companion-extension-test-marks))))))))
 
 (provide 'gemini-companion-extension-test)
 ;;; gemini-companion-extension-test.el ends here
