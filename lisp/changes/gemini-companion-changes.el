@@ -79,8 +79,6 @@ to tell.  It begins with the buffer that visited the file at the last one.")
 buffer, if any, was up to date.")
   (turned nil :documentation "Non-nil if Emacs has undone or redone a decision since
 the last update.")
-  (formatted nil :documentation "A table with the lines that functions of a save have
-made of a CLI's, or nil.")
   (seen nil :documentation "The last `gemini-companion-changes-seen' of its buffer
 and of its file, a list."))
 
@@ -893,12 +891,9 @@ or if nothing is recorded of the file."
                      (gemini-companion-changes-update record)
                      (gemini-companion-changes-seen-look
                       (gemini-companion-changes-seen record (current-buffer))))
-                 (gemini-companion-changes--past-here)))
-         (formatted (and record (gemini-companion-changes-file-formatted record))))
+                 (gemini-companion-changes--past-here))))
     (pcase (and look (gemini-companion-record-whose look line))
       (`(,who ,text . ,how)
-       (when (and formatted (eq how 'others) (gethash text formatted))
-         (setq how 'formatted))
        (cons (if (gemini-companion-record-hunk-p who)
                  (funcall (gemini-companion-origin-function) who how text)
                who)
@@ -1263,61 +1258,6 @@ They have replaced lines of HUNKS in the file of RECORD.  SEEN is the
                  (gemini-companion-record-of-others
                   (gemini-companion-changes-seen-look seen) hunks)))))
 
-(defun gemini-companion-changes-count-others (record hunks &optional seen)
-  "Return how many lines of others are undone with HUNKS of RECORD.
-Do not count lines that functions of a save have made of a CLI's.  For SEEN, see
-`gemini-companion-changes-others-in'."
-  (let ((formatted (gemini-companion-changes-file-formatted record)))
-    (seq-count (lambda (line)
-                 (not (and formatted (gethash line formatted))))
-               (gemini-companion-changes-others-in record hunks seen))))
-
-;;;; Formatters
-
-(defvar-local gemini-companion-changes--text-to-save nil
-  "The lines of this buffer before the functions of its save, a vector, or nil.")
-
-;; `marks' puts it on the local hook, whose functions come before all others.
-(defun gemini-companion-changes-before-save ()
-  "Remember the lines of this buffer, which functions of the save may change."
-  (setq gemini-companion-changes--text-to-save
-        (when-let* ((record (gemini-companion-changes-here)))
-          (gemini-companion-changes--now record (current-buffer)))))
-
-(put 'gemini-companion-changes-before-save 'permanent-local-hook t)
-
-(defun gemini-companion-changes--after-save ()
-  "Record which lines functions of the save have made of a CLI's."
-  (when-let* ((before gemini-companion-changes--text-to-save))
-    (setq gemini-companion-changes--text-to-save nil)
-    (gemini-companion-log-guarded "Comparing a saved text"
-      (when-let* ((record (gemini-companion-changes-here))
-                  (after (gemini-companion-changes--now record (current-buffer)))
-                  (regions (gemini-companion-hunk-compare-lines before after)))
-        (let* ((formatted (make-hash-table :test 'equal))
-               (previous (gemini-companion-changes-file-formatted record))
-               (others (gemini-companion-record-of-others
-                        (gemini-companion-record-look
-                         (gemini-companion-changes-file-lines record) before))))
-          (when previous
-            (seq-doseq (line after)
-              (when (gethash line previous)
-                (puthash line t formatted))))
-          (dolist (region regions)
-            (let* ((old (gemini-companion-hunk-old region))
-                   (end (gemini-companion-hunk-old-end region))
-                   (new (gemini-companion-hunk-new region))
-                   (new-end (gemini-companion-hunk-new-end region))
-                   ;; If as many lines are new, each is one of the old lines.
-                   (each (= (- end old) (- new-end new))))
-              (cl-loop for n from new below new-end
-                       for k from old
-                       unless (if each
-                                  (memq k others)
-                                (seq-some (lambda (k) (<= old k (1- end))) others))
-                       do (puthash (aref after n) t formatted))))
-          (setf (gemini-companion-changes-file-formatted record) formatted))))))
-
 ;;;; Other names
 
 (defun gemini-companion-changes--follow-name ()
@@ -1398,7 +1338,6 @@ programs that it has run may have written other files."
     (gemini-companion-state-functions gemini-companion-changes--compare-at-end)
     (gemini-companion-watch-turned-functions gemini-companion-changes--compare-turned)
     (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)
-    (after-save-hook gemini-companion-changes--after-save -95)
     (find-file-hook gemini-companion-changes-update-buffer)
     (after-revert-hook gemini-companion-changes-update-buffer)
     (gemini-companion-revert-remote-hook gemini-companion-changes-update-buffer)

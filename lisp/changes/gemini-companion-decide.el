@@ -200,7 +200,8 @@ or nil, and a short one."
                                (< 0 (gemini-companion-decide-item-others item)))
                              items))
          (lines (apply #'+ (mapcar #'gemini-companion-decide-item-others others)))
-         (taken (format (ngettext "takes %d line of yours" "takes %d lines of yours" lines)
+         (taken (format (ngettext "takes %d line, maybe yours" "takes %d lines, maybe yours"
+                                  lines)
                         lines))
          (left-out (seq-filter #'gemini-companion-decide-item-reason items))
          (leaves (format (ngettext "leaves out %d file" "leaves out %d files"
@@ -212,7 +213,7 @@ or nil, and a short one."
                  ,(format (ngettext "deletes %d file" "deletes %d files" (length deleted))
                           (length deleted)))
        (,(mapcar #'gemini-companion-decide-item-name others)
-        ,(concat taken " in ") nil ,taken)
+        ,(concat taken ", in ") nil ,taken)
        ,@(mapcar (pcase-lambda (`(,concern ,text ,_))
                    (list (cl-loop for item in items
                                   when (eq concern

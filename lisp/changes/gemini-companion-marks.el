@@ -113,7 +113,6 @@ If WATCHED is non-nil, mark them again after edits."
         (gemini-companion-marks--remove)
         (when watched
           (add-hook 'after-change-functions #'gemini-companion-marks--edited nil t)
-          (add-hook 'before-save-hook #'gemini-companion-changes-before-save -95 t)
           (add-hook 'context-menu-functions #'gemini-companion-walk-context-menu
                     nil t))
         (goto-char (point-min))
@@ -131,7 +130,6 @@ If WATCHED is non-nil, mark them again after edits."
   (remove-overlays nil nil 'gemini-companion-mark t)
   (kill-local-variable 'gemini-companion-marks--edited)
   (remove-hook 'after-change-functions #'gemini-companion-marks--edited t)
-  (remove-hook 'before-save-hook #'gemini-companion-changes-before-save t)
   (remove-hook 'context-menu-functions #'gemini-companion-walk-context-menu t))
 
 (defun gemini-companion-marks--make (change)

@@ -187,6 +187,7 @@ NAME is that of the file; for UNIT and ASK, see `gemini-companion-undo--plan'."
          (hunks (gemini-companion-changes-not-undone
                  (seq-uniq (seq-mapcat #'gemini-companion-record-change-hunks own)
                            #'eq)))
+         (others (gemini-companion-changes-others-in record hunks))
          (count (gemini-companion-undo--count changes unit))
          (undid (if (gemini-companion-changes-deleted-p record)
                     (lambda (name) (format "Created %s again" name))
@@ -205,13 +206,13 @@ NAME is that of the file; for UNIT and ASK, see `gemini-companion-undo--plan'."
                                (gemini-companion-changes-file-name record))))))
       (user-error "%s %s" name why))
     (gemini-companion-undo--item
-     record own (gemini-companion-changes-others-in record hunks)
+     record own others
      (lambda ()
        (funcall undid (gemini-companion-edit-name
                        (gemini-companion-changes-file-edit record) 'plain)))
      :name name :count count :remote (gemini-companion-names-of-copy path)
      :step (gemini-companion-step-of-changes record own hunks t)
-     :others (if ask (gemini-companion-changes-count-others record hunks) 0)
+     :others (if ask (length others) 0)
      :concern (and (or (eq unit 'line) (not (eq own changes)))
                    (gemini-companion-changes-conflict record hunks)
                    'changed))))
@@ -412,19 +413,18 @@ For VISIT, see `gemini-companion-undo-edits'."
                      (record (car (gemini-companion-changes-of edit)))
                      (text (gemini-companion-undo--text edit))
                      (hunks (gemini-companion-step-hunks step))
-                     (seen (and (consp changes) (gemini-companion-undo--seen edit))))
+                     (seen (and (consp changes) (gemini-companion-undo--seen edit)))
+                     (others (and seen (gemini-companion-changes-others-in
+                                        record hunks seen))))
           (gemini-companion-undo--item
-           (or record edit) changes
-           (and seen (gemini-companion-changes-others-in record hunks seen))
+           (or record edit) changes others
            (lambda () (gemini-companion-undo--message edit step))
            :name name :step step
            :deletes (gemini-companion-step-deletes step)
            :concern (and (eq 'lines (gemini-companion-content-reported
                                      (gemini-companion-edit-content edit)))
                          'line-ends)
-           :others (if seen
-                       (gemini-companion-changes-count-others record hunks seen)
-                     0)
+           :others (length others)
            :current (lambda () (equal text (gemini-companion-undo--text edit)))))))))
 
 (defun gemini-companion-undo--item-of-files (edit files)

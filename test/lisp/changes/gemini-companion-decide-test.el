@@ -74,7 +74,7 @@ Lines of a are the user's, and b is read-only.  GROUPS are all changes."
 (ert-deftest gemini-companion-decide-asks-once-with-the-worst-first ()
   (gemini-companion-decide-test-with-all
     (let ((before (gemini-companion-decide-test-texts)))
-      (should (equal '("Deletes new, takes 1 line of yours in a, leaves out b: \
+      (should (equal '("Deletes new, takes 1 line, maybe yours, in a, leaves out b: \
 undo 5 changes in 3 files?")
                      (let ((gemini-companion-decide-columns 100))
                        (gemini-companion-decide-test-asked nil
@@ -82,7 +82,7 @@ undo 5 changes in 3 files?")
       (should (equal before (gemini-companion-decide-test-texts)))
       ;; What does not fit is not cut: the names are in a list then.
       (let ((list nil))
-        (should (equal '("Deletes 1 file, takes 1 line of yours, \
+        (should (equal '("Deletes 1 file, takes 1 line, maybe yours, \
 ...: undo 5 changes?")
                        (gemini-companion-decide-test-asked
                            (setq list (with-current-buffer "*gemini files*"

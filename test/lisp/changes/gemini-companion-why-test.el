@@ -159,21 +159,6 @@ WHAT has become of it."
       (should (string-match-p "accepted, prompt: Use words"
                               (gemini-companion-why-test-says 9))))))
 
-(ert-deftest gemini-companion-why-tells-a-formatter-of-a-save-from-the-user ()
-  (gemini-companion-why-test-with `(("a" ,gemini-companion-test-lines))
-    (gemini-companion-why-test-writes gemini "Use words" "a"
-                                      "one(\n)\n2\n3\n4\n5\n6\n7\n8\nnine\n")
-    (switch-to-buffer (find-file-noselect "a"))
-    (add-hook 'before-save-hook
-              (lambda () (gemini-companion-why-test-replace "one(\n)" "ONE()"))
-              nil t)
-    (gemini-companion-why-test-replace "nine" "neun")
-    (save-buffer)
-    (should (string-match-p "not reviewed, formatted since, prompt: Use words"
-                            (gemini-companion-why-test-says 1)))
-    (should (string-match-p "not reviewed, changed since by you or another program"
-                            (gemini-companion-why-test-says 9)))))
-
 (ert-deftest gemini-companion-why-stays-when-edits-are-dropped ()
   (gemini-companion-why-test-with `(("a" ,gemini-companion-test-lines)
                                     ("b" ,gemini-companion-test-lines))
