@@ -33,6 +33,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
+(require 'gemini-companion-windows-beside)
 
 ;;;; Customization
 
@@ -815,6 +816,24 @@ rejection."
           ((gemini-companion-text-unreadable-reason path) nil)
           (t (ignore-error file-error
                (gemini-companion-text-read path))))))
+
+(defun gemini-companion-comment-visit (comments)
+  "Go to the first of COMMENTS in the file that was visited least recently.
+So each call goes to another file, first to those that are not visited."
+  (let* ((buffers (buffer-list))
+         (comment (car (seq-sort-by
+                        (lambda (comment)
+                          (or (seq-position buffers
+                                            (gemini-companion-names-buffer
+                                             (gemini-companion-comment-path comment))
+                                            #'eq)
+                              (length buffers)))
+                        #'> comments))))
+    (gemini-companion-windows-beside-show
+     (gemini-companion-revert-visit (gemini-companion-comment-path comment))
+     #'pop-to-buffer)
+    (when-let* ((overlay (gemini-companion-comment-overlay comment)))
+      (goto-char (overlay-start overlay)))))
 
 (defun gemini-companion-comment-show-here ()
   "Display comments in the overview at once, after a command has changed them."

@@ -40,7 +40,7 @@
       :enable overview-written)
      ("c" gemini-companion-comment "Comment" (overview)
       :enable overview-comment
-      :words ((proposal . "comment") (comments . "comment") (cli . "comment")
+      :words ((proposal . "comment") (cli . "comment")
               (turn . "comment") (turn-note . "comment") (file . "comment")
               (change . "comment")
               (kept . "comment") (undone . "comment")))
@@ -68,7 +68,7 @@
       :words ((note . "do it") (turn-note . "go there") (waiting . "first")
               (proposal . "review")
               (request . "show") (cli . "terminal") (turn . "first")
-              (comments . "visit") (file . "visit") (taken . "visit")
+              (file . "visit") (taken . "visit")
               (change . "visit")
               (kept . "visit") (undone . "visit")))
      ("C-o" gemini-companion-overview-display "Show, stay here" (overview))

@@ -38,7 +38,6 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-unified-draw)
-(require 'gemini-companion-watch)
 
 ;;;; Customization
 
@@ -258,7 +257,7 @@ Return nil if the lines are not marked."
 (defun gemini-companion-overview-draw-heading (row sign width)
   "Return the line of ROW, with SIGN before it, for WIDTH columns."
   (let ((before (concat (make-string (pcase (gemini-companion-overview-row-kind row)
-                                       ((or 'turn 'comments) 2)
+                                       ('turn 2)
                                        ((or 'file 'reviewed 'taken)
                                         (if (= 4 (gemini-companion-overview-row-level row))
                                             6
@@ -281,7 +280,6 @@ Return nil if the lines are not marked."
       ('turn (gemini-companion-overview-draw--turn row before width))
       ('reviewed (gemini-companion-overview-draw--reviewed row before width))
       ('taken (gemini-companion-overview-draw--taken row before width))
-      ('comments (gemini-companion-overview-draw--comments row before width))
       (_ (gemini-companion-overview-draw--file row before width)))))
 
 (defun gemini-companion-overview-draw-heading-state (row)
@@ -630,19 +628,6 @@ If YOURS is nil, they may be of another program."
   (string-match-p
    "\\bgit\\b[^;&|\n]*\\bstash\\b[[:blank:]]*\\($\\|[;&|\n-]\\|push\\b\\|save\\b\\)" command))
 
-(defun gemini-companion-overview-draw--comments (row before width)
-  "Return the line of ROW, comments only, with BEFORE, for WIDTH columns."
-  (pcase-let ((`(,name . ,warnings) (gemini-companion-overview-draw--name row)))
-    (gemini-companion-overview-draw--line
-     width
-     (concat before (gemini-companion-overview-draw--columns "comments" 'shadow nil))
-     name
-     :flexible (gemini-companion-overview-draw--joined
-                (append warnings
-                        (list (gemini-companion-overview-draw--number-of-comments
-                               (length (gemini-companion-comments-of-file
-                                        (gemini-companion-overview-row-file row))))))))))
-
 (defun gemini-companion-overview-draw--file (row before width)
   "Return the line of ROW, a file of a turn, with BEFORE, for WIDTH columns."
   (pcase-let* ((edit (gemini-companion-overview-row-edit row))
@@ -751,7 +736,7 @@ Those that need attention come first."
 
 (defun gemini-companion-overview-draw-body-p (row)
   "Return non-nil if ROW has a text below it, besides rows."
-  (memq (gemini-companion-overview-row-kind row) '(proposal request file comments)))
+  (memq (gemini-companion-overview-row-kind row) '(proposal request file)))
 
 (defun gemini-companion-overview-draw-body-state (row unfolded)
   "Return a list of everything that the text below ROW depends on.
@@ -768,8 +753,6 @@ UNFOLDED are the folds whose lines are shown."
                         (gemini-companion-comment-state file))))
     (pcase (gemini-companion-overview-row-kind row)
       ('request (list (gemini-companion-overview-row-request row)))
-      ('comments (list (gemini-companion-comment-state file)
-                       (gemini-companion-overview-draw--stamp row)))
       ((guard record)
        (list own comments (gemini-companion-overview-row-version row)
              (length (gemini-companion-overview-row-left row))
@@ -786,19 +769,10 @@ UNFOLDED are the folds whose lines are shown."
                          (gemini-companion-edit-proposal-buffer edit))
                         (gemini-companion-comment-state-of-edit edit))))))))
 
-(defun gemini-companion-overview-draw--stamp (row)
-  "Return a value that differs, by `equal', after a change of ROW's file."
-  (let* ((path (gemini-companion-overview-row-path row))
-         (buffer (gemini-companion-names-buffer path)))
-    (if buffer
-        (buffer-chars-modified-tick buffer)
-      (gemini-companion-watch-stamp path))))
-
 (defun gemini-companion-overview-draw-body (row unfolded)
   "Return the text below ROW; UNFOLDED are the folds whose lines are shown."
   (pcase (gemini-companion-overview-row-kind row)
     ('request (gemini-companion-overview-draw--asked row))
-    ('comments (gemini-companion-overview-draw--comments-alone row))
     ((guard (gemini-companion-overview-row-problem row))
      (format "    %s\n" (gemini-companion-overview-row-problem row)))
     ((guard (gemini-companion-overview-draw--recorded-p row))
@@ -864,25 +838,6 @@ that the diff does not have are inserted at its end."
     (dolist (position left)
       (gemini-companion-comment-insert-with-lines
        position (if (eq 'before (caar position)) before after)))))
-
-(defun gemini-companion-overview-draw--comments-alone (row)
-  "Return the comments on the file of ROW with their lines, as a text."
-  (let ((now (gemini-companion-overview-draw-lines-now row)))
-    (with-temp-buffer
-      (dolist (position (gemini-companion-comment-positions
-                         (gemini-companion-overview-row-file row) now now))
-        (gemini-companion-comment-insert-with-lines position now))
-      (buffer-string))))
-
-(defun gemini-companion-overview-draw-lines-now (row)
-  "Return the current lines of the file of ROW, which has only comments, a vector."
-  (let* ((path (gemini-companion-overview-row-path row))
-         (buffer (gemini-companion-names-buffer path)))
-    (gemini-companion-lines-split
-     (or (cond (buffer (gemini-companion-text-of-buffer buffer))
-               ((gemini-companion-text-unreadable-reason path) nil)
-               (t (ignore-error file-error (gemini-companion-text-read path))))
-         ""))))
 
 (defun gemini-companion-overview-draw-lines-before (row)
   "Return the lines of the file of ROW without the changes of its turn."

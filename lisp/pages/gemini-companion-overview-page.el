@@ -227,9 +227,6 @@ These are among ROWS, which are of level 1, and the rows below."
                                       turns)
                             (seq-find #'gemini-companion-overview-row-rows turns))))
              (open row)
-             (dolist (other turns)
-               (when (eq 'comments (gemini-companion-overview-row-kind other))
-                 (open other)))
              (when turn
                (open turn)
                (let ((file (seq-find #'gemini-companion-overview-row-left
@@ -645,7 +642,7 @@ in another one."
 (defun gemini-companion-overview-page--needs-p (row)
   "Return non-nil if something at or below ROW waits for the user, or is left."
   (or (memq (gemini-companion-overview-row-kind row)
-            '(note waiting proposal request comments taken))
+            '(note waiting proposal request taken))
       (gemini-companion-overview-row-asks-p row)
       (< 0 (gemini-companion-overview-row-count-left row))))
 

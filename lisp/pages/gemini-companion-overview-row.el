@@ -46,7 +46,6 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
   `taken'     lines of the user that TURN has removed in the files TAKEN
   `reviewed'  files of TURN with nothing left
   `file'      what the EDITS of TURN have done to one file; EDIT is the last one
-  `comments'  comments on a file without changes
 
 ROWS are the rows below it.  PATH is the name of the file and FILE its true
 name.  RECORD is that of the file, or nil if there is none, and SEEN is as of
@@ -166,12 +165,13 @@ of files that must not be gathered in a row `reviewed'."
                          (gemini-companion-overview-row--cli session edits plain))
                        sessions)))
     (append (gemini-companion-overview-row--notes sessions)
+            (gemini-companion-overview-row--other-comments clis)
             (and requests
                  (list (gemini-companion-overview-row
                         :key 'waiting :level 1 :kind 'waiting
                         :rows (mapcar #'gemini-companion-overview-row--waiting
                                       requests))))
-            (gemini-companion-overview-row--with-comments clis))))
+            clis)))
 
 (defun gemini-companion-overview-row--notes (sessions)
   "Return the rows of problems, or else those of other notes.
@@ -393,59 +393,38 @@ first.  NAME is nil if they were not written."
 
 ;;;; Comments
 
-(defun gemini-companion-overview-row--with-comments (clis)
-  "Return CLIS, rows, with rows of the files that have only comments."
+(defun gemini-companion-overview-row--other-comments (clis)
+  "Return a list of the note of the comments that no row of CLIS displays, or nil."
   (let* ((shown (mapcar #'gemini-companion-overview-row-file
                         (seq-filter #'gemini-companion-overview-row-comments-p
                                     (gemini-companion-overview-row-flat clis))))
-         (files (seq-difference
-                 (seq-uniq (mapcar #'gemini-companion-comment-file
-                                   (gemini-companion-comments)))
-                 shown)))
-    (dolist (file files clis)
-      (let* ((comment (car (gemini-companion-comments-of-file file)))
-             (cli (or (seq-find
-                       (lambda (row)
-                         (gemini-companion-overview-row--for-p
-                          comment (gemini-companion-overview-row-session row)))
-                       clis)
-                      (car clis))))
-        (when cli
-          (push (gemini-companion-overview-row
-                 :key (list 'comments file) :level 2 :kind 'comments
-                 :session (gemini-companion-overview-row-session cli)
-                 :edit (car (gemini-companion-edits-of-file file))
-                 :file file :path (gemini-companion-comment-path comment))
-                (gemini-companion-overview-row-rows cli)))))))
-
-(defun gemini-companion-overview-row--for-p (comment session)
-  "Return non-nil if COMMENT is for the CLI of SESSION.
-A comment without a known CLI is for SESSION if its file is in the directory of
-SESSION."
-  (let ((other (gemini-companion-comment-session comment))
-        (directory (gemini-companion-session-directory session)))
-    (if other
-        (gemini-companion-session-same-p session other)
-      (and directory
-           (gemini-companion-text-in-directory-p
-            (gemini-companion-comment-file comment)
-            (file-name-as-directory (gemini-companion-text-true-name directory)))))))
+         (comments (seq-remove (lambda (comment)
+                                 (member (gemini-companion-comment-file comment) shown))
+                               (gemini-companion-comments)))
+         (count (length comments)))
+    (when comments
+      (list (gemini-companion-overview-row
+             :key '(note comments) :level 1 :kind 'note
+             :text (format (ngettext "%d comment on files without changes"
+                                     "%d comments on files without changes" count)
+                           count)
+             :action (lambda ()
+                       (interactive)
+                       (gemini-companion-comment-visit comments)))))))
 
 (defun gemini-companion-overview-row-comments-p (row)
   "Return non-nil if ROW displays the comments on its file.
 Each comment is displayed once, with the last edit of its file."
-  (pcase (gemini-companion-overview-row-kind row)
-    ('comments t)
-    ('file
-     (let ((record (gemini-companion-overview-row-record row))
-           (edit (gemini-companion-overview-row-edit row)))
-       (eq edit
-           (if record
-               (car (gemini-companion-changes-file-edits record))
-             (seq-find (lambda (other)
-                         (not (gemini-companion-edit-open-p other)))
-                       (gemini-companion-edits-of-file
-                        (gemini-companion-edit-true-name edit)))))))))
+  (when (eq 'file (gemini-companion-overview-row-kind row))
+    (let ((record (gemini-companion-overview-row-record row))
+          (edit (gemini-companion-overview-row-edit row)))
+      (eq edit
+          (if record
+              (car (gemini-companion-changes-file-edits record))
+            (seq-find (lambda (other)
+                        (not (gemini-companion-edit-open-p other)))
+                      (gemini-companion-edits-of-file
+                       (gemini-companion-edit-true-name edit))))))))
 
 (defun gemini-companion-overview-row-answered (row)
   "Return when the comments were sent that the turn of ROW answers, or nil.

@@ -389,10 +389,7 @@ They are those that have a word for the header line in the table of commands."
 (cl-defmethod gemini-companion-view-edits ((_ gemini-companion-overview-view))
   "Return the edits of the row at point, a list."
   (when-let* ((row (gemini-companion-overview-page-row)))
-    (or (gemini-companion-overview-row-edits row)
-        (and (eq 'comments (gemini-companion-overview-row-kind row))
-             (gemini-companion-overview-row-edit row)
-             (list (gemini-companion-overview-row-edit row))))))
+    (gemini-companion-overview-row-edits row)))
 
 (cl-defmethod gemini-companion-view-edit-here ((_ gemini-companion-overview-view))
   "Return the edit of the file at point, or nil."
@@ -414,20 +411,15 @@ They are those that have a word for the header line in the table of commands."
   "Return the current lines of the file at point, and its lines without its turn."
   (let* ((row (gemini-companion-overview-page-row))
          (edit (gemini-companion-overview-row-edit row)))
-    (cond
-     ((or (gemini-companion-overview-row-left row)
-          (gemini-companion-overview-row-decided row))
-      (cons (gemini-companion-overview-row-lines row)
-            (gemini-companion-overview-draw-lines-before row)))
-     ((eq 'comments (gemini-companion-overview-row-kind row))
-      (let ((now (gemini-companion-overview-draw-lines-now row)))
-        (cons now now)))
-     (t
+    (if (or (gemini-companion-overview-row-left row)
+            (gemini-companion-overview-row-decided row))
+        (cons (gemini-companion-overview-row-lines row)
+              (gemini-companion-overview-draw-lines-before row))
       (gemini-companion-edit-texts-call
        edit
        (lambda (old new)
          (cons (gemini-companion-lines-split (gemini-companion-text-of-buffer new))
-               (gemini-companion-lines-split (gemini-companion-text-of-buffer old)))))))))
+               (gemini-companion-lines-split (gemini-companion-text-of-buffer old))))))))
 
 (cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-overview-view))
   "Return the hunk of a proposal at point, or nil."
@@ -459,12 +451,12 @@ They are those that have a word for the header line in the table of commands."
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-comment)))
   "Return non-nil if point is on a file, a proposal, a turn or a CLI."
   (or (memq (gemini-companion-overview-page-kind)
-            '(proposal file comments turn reviewed cli))
+            '(proposal file turn reviewed cli))
       (eq 'turn-note (gemini-companion-overview--what))))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-file)))
   "Return non-nil if point is on a file or a proposal."
-  (memq (gemini-companion-overview-page-kind) '(proposal file comments)))
+  (memq (gemini-companion-overview-page-kind) '(proposal file)))
 
 ;;;; What the keys check
 
@@ -479,7 +471,7 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
   (pcase (gemini-companion-overview-row-kind row)
     ('proposal (user-error "This is a proposal; %s" accept))
     ('request (user-error "This is a question; %s" refuse))
-    ((or 'note 'waiting 'comments) (user-error "No changes here"))))
+    ((or 'note 'waiting) (user-error "No changes here"))))
 
 (defun gemini-companion-overview--groups (row)
   "Return the changes left at or below ROW, or signal an error."
@@ -1143,7 +1135,7 @@ With an active region, exclude its lines, by an edit of the proposal."
   (interactive nil gemini-companion-overview-mode)
   (pcase (gemini-companion-overview-page-kind)
     ('proposal (gemini-companion-review-edit))
-    ((or 'file 'comments) (gemini-companion-overview-visit))
+    ('file (gemini-companion-overview-visit))
     (_ (user-error "No file here"))))
 
 ;;;; Visiting
