@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from threading import Lock
 
@@ -32,7 +31,8 @@ class DiscoveryFiles:
     """The files of all clients, written and removed together.
 
     What reads or writes files may wait for a mount that does not answer, so it is
-    called in threads.
+    called in threads, and each step of an update has a lock: another thread leaves out
+    the steps in which earlier ones wait.
     """
 
     _pid: int
@@ -42,16 +42,18 @@ class DiscoveryFiles:
     _unix_port: UnixPort
     """The socket to which the files of clients with ``has_socket`` lead."""
 
+    _roots: Sequence[str] = field(init=False, default=())
+    """The workspace roots, which have true names."""
     _temporaries: Sequence[str] = field(init=False, default=())
-    """Temporary directories where CLIs of this Emacs search, other than its own."""
+    """Temporary directories where CLIs of this Emacs search."""
     _extra: set[Path] = field(init=False, default_factory=set)
     """The files in ``_temporaries`` that were written."""
     _in_path: set[str] = field(init=False, default_factory=set)
     """The names of the clients whose programs were found."""
-    _locks: defaultdict[Path, Lock] = field(
+    _locks: defaultdict[str, Lock] = field(
         init=False, default_factory=lambda: defaultdict(Lock)
     )
-    """Locks by file, of which one thread writes or removes each."""
+    """Locks by step of an update."""
     _is_over: bool = field(init=False, default=False)
 
     def names(self) -> list[list[str]]:
@@ -70,16 +72,7 @@ class DiscoveryFiles:
         CLIs of this Emacs with another environment search there; earlier ones
         that are not among them are dropped.  The next update writes.
         """
-        own = _true_name(str(_ELSEWHERE.directory(self._environ)))
-        new = [
-            temporary
-            for temporary in temporaries
-            if _true_name(_directory_in(temporary)) != own
-        ]
-        for temporary in new:
-            if temporary not in self._temporaries:
-                self._sweep(_ELSEWHERE, Path(_directory_in(temporary)))
-        self._temporaries = new
+        self._temporaries = temporaries
 
     def directories(self, client: Client) -> set[str]:
         """Return the true names of the directories that have a file of ``client``."""
@@ -91,29 +84,32 @@ class DiscoveryFiles:
 
     def update(self, roots: Sequence[str]) -> list[str]:
         """Write the files that differ with ``roots``; return problems as sentences."""
-        self.search_path()
-        updates = self.updates(roots).values()
-        return [problem for update in updates for problem in update()]
-
-    def updates(self, roots: Sequence[str]) -> dict[str, Callable[[], list[str]]]:
-        """Return the functions that `update`, by what they concern.
-
-        They may be called at the same time: where one hangs, others do not.
-        """
+        self._roots = roots
         # A cleanup may have removed a file, or a client may be new.
-        own = {
-            f"discovery file of {client.title}": partial(
-                self._update_own, client, roots
-            )
-            for client in CLIENTS
+        steps: dict[str, Callable[[], list[str]]] = {
+            "PATH": self._search_path,
+            "TMPDIR": self._update_elsewhere,
+            **{client.title: partial(self._update_own, client) for client in CLIENTS},
         }
-        return {**own, "TMPDIR": partial(self._update_elsewhere, roots)}
+        problems: list[str] = []
+        for key, step in steps.items():
+            if self._locks[key].acquire(blocking=False):
+                try:
+                    problems += step()
+                finally:
+                    self._locks[key].release()
+        return problems
 
-    def search_path(self) -> None:
+    def waits_for(self) -> str:
+        """Return the steps in which threads wait, as a text."""
+        return ", ".join(key for key, lock in self._locks.items() if lock.locked())
+
+    def _search_path(self) -> list[str]:
         """Find the programs of the clients."""
         self._in_path = {
             client.name for client in CLIENTS if client.is_in_path(self._environ)
         }
+        return []
 
     def may_connect(self, client: Client) -> bool:
         """Return whether ``client`` is installed, and its socket may be served."""
@@ -121,20 +117,18 @@ class DiscoveryFiles:
             return False
         return client.has_run(self._environ) or client.name in self._in_path
 
-    def _update_own(self, client: Client, roots: Sequence[str]) -> list[str]:
+    def _update_own(self, client: Client) -> list[str]:
         """Write the file where this server itself would search for it."""
         if not self.may_connect(client):
             return []
-        problems = _unusable_roots(client, roots)
-        problem = self._publish(
-            client, self._path(client), self._payload(client, roots)
-        )
+        problems = _unusable_roots(client, self._roots)
+        problem = self._publish(client, self._path(client))
         if problem:
             problems.append(f"{problem}; a new {client.title} cannot find this Emacs")
         return problems
 
-    def _update_elsewhere(self, roots: Sequence[str]) -> list[str]:
-        """Write the files in the other temporary directories; remove unwanted ones.
+    def _update_elsewhere(self) -> list[str]:
+        """Write the files in other temporary directories; remove unwanted ones.
 
         A discovery file has the token: in a workspace root, a program that reads or
         copies the project would get it.  The roots have true names.
@@ -142,10 +136,15 @@ class DiscoveryFiles:
         wanted: set[Path] = set()
         problems: list[str] = []
         name = self._path(_ELSEWHERE).name
+        own = _true_name(str(_ELSEWHERE.directory(self._environ)))
         for temporary in self._temporaries:
             true = Path(_true_name(temporary))
             path = Path(_directory_in(temporary), name)
-            if any(true.is_relative_to(root) for root in roots):
+            if _true_name(str(path.parent)) == own:
+                continue
+            if path not in self._extra:
+                self._sweep(_ELSEWHERE, path.parent)
+            if any(true.is_relative_to(root) for root in self._roots):
                 problems.append(
                     f"{temporary} is in a workspace root; set TMPDIR to another one"
                 )
@@ -156,18 +155,16 @@ class DiscoveryFiles:
             with suppress(OSError):
                 path.unlink()
         self._extra = wanted
-        payload = self._payload(_ELSEWHERE, roots)
-        problems += (
-            self._publish(_ELSEWHERE, path, payload) for path in sorted(wanted)
-        )
+        problems += (self._publish(_ELSEWHERE, path) for path in sorted(wanted))
         return [
             f"{problem}; a {_ELSEWHERE.title} with that TMPDIR cannot find this Emacs"
             for problem in problems
             if problem
         ]
 
-    def _publish(self, client: Client, path: Path, payload: Json) -> str:
-        """Write ``payload`` to ``path`` if it differs; return a problem or ""."""
+    def _publish(self, client: Client, path: Path) -> str:
+        """Write ``path`` for ``client`` if it differs; return a problem or ""."""
+        payload = self._payload(client)
         try:
             if client.searches_temporary:
                 _make_directory(path.parent.parent)
@@ -181,16 +178,13 @@ class DiscoveryFiles:
             return str(error)
         try:
             current, content = content_of(path), json.dumps(payload).encode()
-            if current == payload:
+            if current == payload or self._is_over:
                 return ""
-            with self._locks[path]:
-                if self._is_over:
-                    return ""
-                if client.has_socket and current.get("pid") == os.getpid():
-                    # Another file would disconnect it.
-                    path.write_bytes(content)
-                else:
-                    _replace(path, content)
+            if client.has_socket and current.get("pid") == os.getpid():
+                # Another file would disconnect it.
+                path.write_bytes(content)
+            else:
+                _replace(path, content)
         except OSError as error:
             return f"Cannot write {path}: {error.strerror or error}"
         return ""
@@ -198,11 +192,13 @@ class DiscoveryFiles:
     def remove(self) -> None:
         """Remove the files that name this server, and write no more."""
         self._is_over = True
-        for path in chain(map(self._path, CLIENTS), self._extra):
+        files = {client.title: {self._path(client)} for client in CLIENTS}
+        for key, paths in {**files, "TMPDIR": self._extra}.items():
             # Whoever has it for long cannot write on that file system.
-            if self._locks[path].acquire(timeout=_WRITE):
-                with suppress(OSError):
-                    path.unlink()
+            if self._locks[key].acquire(timeout=_WRITE):
+                for path in paths:
+                    with suppress(OSError):
+                        path.unlink()
 
     def sweep(self) -> None:
         """Remove the files of this user's dead Emacsen, and others of this Emacs."""
@@ -224,9 +220,9 @@ class DiscoveryFiles:
         name = client.file_name(self._pid, self._port)
         return client.directory(self._environ) / name
 
-    def _payload(self, client: Client, roots: Sequence[str]) -> Json:
+    def _payload(self, client: Client) -> Json:
         return {
-            **client.discovery(self._port, self._token, roots),
+            **client.discovery(self._port, self._token, self._roots),
             # Qwen Code deletes a file without it; the others ignore it.
             "ppid": self._pid,
             "host": this_host(),

@@ -16,7 +16,6 @@ from dataclasses import replace
 from errno import EMFILE, ENFILE
 from functools import partial
 from secrets import token_urlsafe
-from typing import TypeVar
 
 from . import __version__, log, texts
 from .clients import CLIENTS, client_named, reconnection
@@ -39,7 +38,10 @@ logger = logging.getLogger(__name__)
 _CLEANING = 2
 _SEARCH = 60
 
-Result = TypeVar("Result")
+_DEAD = (
+    "A file system does not answer ({}), so CLIs may not find this Emacs; "
+    "check the mounts"
+)
 
 
 def run() -> int:
@@ -115,7 +117,9 @@ class Server:
                 f"{self._port.number}; {reconnection()}"
             )
         self._linked.set_roots(self._config.roots)
-        await self._update_files(self._config.temporaries, is_first=True)
+        with suppress(NoAnswer):
+            await in_thread("old discovery files", self._discovery.sweep)
+        await self.temporaries_update(self._config.temporaries)
         print(port, flush=True)
         ports = self._port.number, port
         logger.info("Version %s: HTTP port %d, EPC port %d", __version__, *ports)
@@ -291,7 +295,8 @@ class Server:
 
         Return all names of discovery files.
         """
-        await self._update_files(temporaries)
+        self._discovery.search_also(temporaries)
+        await self._update_files()
         return self._discovery.names()
 
     async def processes(self) -> list[Facts]:
@@ -341,58 +346,28 @@ class Server:
         while True:
             await self._next_check()
             try:
-                await self._check_files()
+                await self._update_files()
             except Exception:
                 logger.exception("The discovery files cannot be checked")
 
-    async def _check_files(self) -> None:
-        """Update the discovery files as `_update_files` does, at rest.
+    async def _update_files(self) -> None:
+        """Write the discovery files that differ, in one thread, which wakes once.
 
-        One thread does it, which wakes the processor once; only where a file system
-        does not answer, each file has a thread.
+        Where a file system does not answer, further threads write the files for which
+        the earlier ones do not wait.
         """
+        files = self._discovery
         async with self._one_update:
-            if self._stop.is_set():
-                return
-            update, roots = self._discovery.update, self._linked.roots
-            with suppress(NoAnswer):
-                self._warn_once(await in_thread("discovery files", update, roots))
-                return
-        await self._update_files()
-
-    async def _update_files(
-        self, temporaries: Sequence[str] | None = None, is_first: bool = False
-    ) -> None:
-        """Write the discovery files, also in new ``temporaries``, if not None.
-
-        If ``is_first``, remove those of servers that have ended.
-        """
-        files, ask = self._discovery, self._ask_files
-        async with self._one_update:
-            if self._stop.is_set():
-                return
-            if is_first:
-                await ask("old discovery files", files.sweep)
-            if temporaries is not None:
-                await ask("TMPDIR", files.search_also, temporaries)
-            await ask("PATH", files.search_path)
-            updates = files.updates(self._linked.roots).items()
-            answers = (ask(key, update) for key, update in updates)
-            for problems in await asyncio.gather(*answers):
-                self._warn_once(problems or [])
-
-    async def _ask_files(
-        self, key: str, function: Callable[..., Result], *args: object
-    ) -> Result | None:
-        """Return ``function(*args)``, None if a file system does not answer."""
-        try:
-            return await in_thread(key, function, *args)
-        except NoAnswer as error:
-            if error.seconds > self._config.mount_limit:
-                self._warn_once(
-                    [f"{error}, so CLIs may not find this Emacs; check the mounts"]
-                )
-            return None
+            for number in range(len(CLIENTS) + 2):
+                if self._stop.is_set():
+                    return
+                update = files.update, self._linked.roots
+                try:
+                    self._warn_once(await in_thread(f"discovery {number}", *update))
+                    return
+                except NoAnswer as error:
+                    if error.seconds > self._config.mount_limit:
+                        self._warn_once([_DEAD.format(files.waits_for())])
 
     def _log_failure(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, object]

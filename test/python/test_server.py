@@ -109,8 +109,9 @@ def test_a_mount_that_does_not_answer_stops_no_session(
 ) -> None:
     # There, the server searches for CLIs that have not run.
     monkeypatch.setenv("PATH", str(dead_mount))
+    monkeypatch.setenv("QWEN_HOME", str(dead_mount / "qwen"))
     emacs = start(file_check=0.1, mount_limit=0.1)
-    emacs.epc.until("warn", lambda args: "does not answer (PATH)" in args[0])
+    emacs.epc.until("warn", lambda args: "answer (PATH, Qwen Code)" in args[0])
     cli = cli_of(emacs)
     events = cli.connect()
     for number in range(3):
