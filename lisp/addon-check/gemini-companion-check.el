@@ -49,8 +49,7 @@
   "A run of COMMAND in the directory ROOT for TURN of SESSION.
 BUFFER has its output, unless a later run has replaced it.  BEGAN and ENDED are
 times in seconds; ENDED is nil while it runs.  FAILURE is nil, or a phrase such
-as \"3 errors\".  BETWEEN is non-nil if a CLI has worked there meanwhile; it is
-`maybe' if that is unknown."
+as \"3 errors\".  BETWEEN is non-nil if a CLI may have worked there meanwhile."
   command root turn session buffer (began (float-time)) ended failure between)
 
 (defvar gemini-companion-check--runs (make-hash-table :test 'eq)
@@ -236,27 +235,25 @@ FILES are the names of unreviewed files that it reads first."
 
 ;;;; A run
 
-(defun gemini-companion-check--between (root began)
-  "Return whether the files in ROOT may be in a state in between.
-That is t if a CLI works there, or has written there since BEGAN, and `maybe' if
-it is unknown what a CLI does."
-  (let ((states (cl-loop for session in (gemini-companion-sessions)
-                         for directory = (gemini-companion-session-directory session)
-                         when (and directory
-                                   (not (gemini-companion-session-remote session))
-                                   (let ((directory (file-name-as-directory
-                                                     (file-truename directory))))
-                                     (or (string-prefix-p root directory)
-                                         (string-prefix-p directory root))))
-                         collect (gemini-companion-session-state session))))
-    (cond ((or (memq 'working states) (memq 'waiting states)) t)
-          ((seq-some (lambda (edit)
-                       (and (< began (gemini-companion-edit-since edit))
-                            (gemini-companion-text-in-directory-p
-                             (gemini-companion-edit-true-name edit) root)))
-                     (gemini-companion-edits))
-           t)
-          ((memq 'unknown states) 'maybe))))
+(defun gemini-companion-check--between-p (root began)
+  "Return non-nil if the files in ROOT may be in a state in between.
+A CLI works there, or nobody knows what it does, or has written there since
+BEGAN."
+  (or (seq-some
+       (lambda (session)
+         (when-let* ((directory (gemini-companion-session-directory session))
+                     ((not (gemini-companion-session-remote session)))
+                     ((memq (gemini-companion-session-state session)
+                            '(working waiting unknown)))
+                     (directory (file-name-as-directory (file-truename directory))))
+           (or (string-prefix-p root directory)
+               (string-prefix-p directory root))))
+       (gemini-companion-sessions))
+      (seq-some (lambda (edit)
+                  (and (< began (gemini-companion-edit-since edit))
+                       (gemini-companion-text-in-directory-p
+                        (gemini-companion-edit-true-name edit) root)))
+                (gemini-companion-edits))))
 
 (define-derived-mode gemini-companion-check-mode compilation-mode "Check"
   "Major mode for the output of a command that checks a turn.
@@ -300,7 +297,7 @@ it is unknown what a CLI does."
          (process (get-buffer-process buffer)))
     (setf (gemini-companion-check--run-buffer run) buffer
           (gemini-companion-check--run-between run)
-          (gemini-companion-check--between root (gemini-companion-check--run-began run)))
+          (gemini-companion-check--between-p root (gemini-companion-check--run-began run)))
     (puthash (gemini-companion-check--run-turn run) run gemini-companion-check--runs)
     (set-process-filter process #'gemini-companion-check--filter)
     (with-current-buffer buffer
@@ -351,13 +348,10 @@ PROCESS is that of its command; it is nil if its buffer is being killed."
                 (t (format (ngettext "%d error" "%d errors" compilation-num-errors-found)
                            compilation-num-errors-found)))
           (gemini-companion-check--run-between run)
-          (let ((before (gemini-companion-check--run-between run)))
-            (if (eq before t)
-                t
-              (or (gemini-companion-check--between
-                   (gemini-companion-check--run-root run)
-                   (gemini-companion-check--run-began run))
-                  before))))
+          (or (gemini-companion-check--run-between run)
+              (gemini-companion-check--between-p
+               (gemini-companion-check--run-root run)
+               (gemini-companion-check--run-began run))))
     (gemini-companion-check--redraw)))
 
 (defun gemini-companion-check--errors ()
@@ -406,10 +400,7 @@ See `gemini-companion-overview-row-turn-note-function'."
                                                            between)
                 run)
                (name (gemini-companion-names-shown command 40))
-               (during (pcase between
-                         ('nil "")
-                         ('maybe ", maybe of a state in between")
-                         (_ ", of a state in between")))
+               (during (if between ", maybe of a state in between" ""))
                (seconds (and ended
                              (format-seconds "%h h %m min %z%s s" (- ended began)))))
     (cond ((null ended)
