@@ -729,6 +729,8 @@ may have been typed without a look at the question."
   (interactive nil gemini-companion-permission-mode)
   (let ((permission (or gemini-companion-permission-here
                         (user-error "No permission here"))))
+    (when (eq 'rename (gemini-companion-request-kind permission))
+      (user-error "No CLI asks for a rename in its terminal; answer here"))
     (gemini-companion-permission--go-there permission)))
 
 (defun gemini-companion-permission-quit ()

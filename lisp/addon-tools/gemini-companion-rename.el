@@ -36,8 +36,10 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
+(require 'gemini-companion-session)
 (require 'gemini-companion-step)
 (require 'gemini-companion-text)
+(require 'gemini-companion-turn)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
@@ -438,6 +440,24 @@ By default, they are that its review was closed."
   "End RENAME, which the user has interrupted in the terminal of its CLI."
   (gemini-companion-rename--end rename))
 
+(defun gemini-companion-rename--follow-state (session state)
+  "End a rename for SESSION, in STATE, that is still computed after its turn.
+Gemini CLI does not report that the user has interrupted a call."
+  (let ((rename gemini-companion-rename--current)
+        (turn (gemini-companion-session-turn session)))
+    (cond ((not (and rename
+                     (null (gemini-companion-rename-files rename))
+                     (gemini-companion-session-same-p
+                      session (gemini-companion-rename-session rename)))))
+          ((and turn (< (gemini-companion-rename-since rename)
+                        (gemini-companion-turn-began turn)))
+           (gemini-companion-rename--end rename))
+          ((eq state 'ready)
+           (run-at-time 1 nil
+                        (lambda ()
+                          (when (eq 'ready (gemini-companion-session-state session))
+                            (gemini-companion-rename--end rename))))))))
+
 (cl-defmethod gemini-companion-server-receive :before
   ((_method (eql 'withdrawn)) id _how)
   "End the rename with ID, for whose answer no one waits any more."
@@ -665,7 +685,8 @@ failed or took too long" old)
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'rename)))
   "End the rename that has not ended with those who wait for it."
-  '((gemini-companion-server-crash-hook gemini-companion-rename--end-current)
+  '((gemini-companion-state-functions gemini-companion-rename--follow-state)
+    (gemini-companion-server-crash-hook gemini-companion-rename--end-current)
     (gemini-companion-context-pause-hook gemini-companion-rename--end-current)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'rename)))

@@ -155,6 +155,18 @@ def is_interrupted(renamed: Renamed) -> None:
     renamed.cli.interrupt("Escape", "esc to cancel")
 
 
+def is_interrupted_early(renamed: Renamed) -> None:
+    """Type Escape while Emacs still waits for a second answer of the server."""
+    emacs, cli = renamed.emacs, renamed.cli
+    emacs.eval("(setq gemini-companion-rename--pause 3600)")
+    arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
+    cli.model.script(call(renamed.tool, **arguments), say("never said"))
+    cli.prompt()
+    cli.wait_for("rename_symbol")
+    cli.interrupt("Escape", "esc to cancel")
+    emacs.eval("(setq gemini-companion-rename--pause 1)")
+
+
 def nothing_is_open(renamed: Renamed) -> None:
     renamed.emacs.holds(f"(null {OPEN})")
     assert renamed.texts() == TEXTS
@@ -162,10 +174,11 @@ def nothing_is_open(renamed: Renamed) -> None:
 
 def test_a_rename_of_the_model_is_reviewed_and_written_as_one(world: World) -> None:
     renamed = Renamed(world)
-    is_interrupted(renamed)
-    # Gemini CLI does not report that.
-    renamed.cli.is_free()
-    nothing_is_open(renamed)
+    for interrupt in (is_interrupted, is_interrupted_early):
+        interrupt(renamed)
+        # Gemini CLI does not report that.
+        renamed.cli.is_free()
+        nothing_is_open(renamed)
     reviews(renamed)
 
 

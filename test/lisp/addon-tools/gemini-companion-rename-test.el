@@ -164,6 +164,8 @@
                                                  (gemini-companion-permission-allow))))
         (should-not (eq 'gemini-companion-permission-answer-there
                         (key-binding (kbd "RET"))))
+        (should (string-search "answer here" (gemini-companion-test-refusal
+                                               (gemini-companion-permission-answer-there))))
         (should (memq rename (gemini-companion-requests)))
         (gemini-companion-rename-test-answer 'refuse)))))
 
@@ -418,7 +420,15 @@
 (ert-deftest gemini-companion-rename-ends-before-it-is-shown-if-no-one-waits ()
   (dolist (end (list (lambda () (run-hooks 'gemini-companion-server-crash-hook))
                      (lambda () (run-hooks 'gemini-companion-context-pause-hook))
-                     (lambda () (gemini-companion-server-receive 'withdrawn "id" 'ended))))
+                     (lambda () (gemini-companion-server-receive 'withdrawn "id" 'ended))
+                     ;; The user has interrupted it, and typed the next prompt.
+                     (lambda ()
+                       (let ((session (gemini-companion-session-unconnected
+                                       "gemini" (emacs-pid))))
+                         (setf (gemini-companion-session-turn session)
+                               (gemini-companion-turn-make))
+                         (run-hook-with-args 'gemini-companion-state-functions
+                                             session 'working)))))
     (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
       (gemini-companion-rename-test-begin)
       (should-not gemini-companion-rename-test-answers)
