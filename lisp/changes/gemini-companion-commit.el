@@ -304,33 +304,26 @@ is `now', the file in the work tree."
 
 (defun gemini-companion-commit--edits (root variables files)
   "Return the edits that have written or removed lines which the commit has.
-ROOT, VARIABLES and FILES are as `gemini-companion-commit--here' returns them.
-A commit that changes nothing can only amend the last one, whose edits these are
-then."
+ROOT, VARIABLES and FILES are as `gemini-companion-commit--here' returns them."
   (let* ((ask (apply-partially #'gemini-companion-commit--ask root
                                (cons "GEMINI_COMPANION_NONE=" variables)))
          ;; Without files, git reads only its index.
          (options (and files (gemini-companion-commit--without-filters root)))
          (changed
-          (or (gemini-companion-commit--changed
-               root files
-               (or (seq-some (lambda (base)
-                               (apply ask ""
-                                      `(,@options
-                                        "diff-index" "-z" "--raw" "--no-abbrev" "-M"
-                                        ,base
-                                        ,@(and (null files) '("--cached")))))
-                             ;; The others are names of the empty tree, as before the
-                             ;; first commit.
-                             '("HEAD" "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-                               "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939\
+          (gemini-companion-commit--changed
+           root files
+           (or (seq-some (lambda (base)
+                           (apply ask ""
+                                  `(,@options
+                                    "diff-index" "-z" "--raw" "--no-abbrev" "-M"
+                                    ,base
+                                    ,@(and (null files) '("--cached")))))
+                         ;; The others are names of the empty tree, as before the
+                         ;; first commit.
+                         '("HEAD" "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+                           "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939\
 dd74decc5321"))
-                   (user-error "Git cannot compare this commit in %s" root)))
-              (gemini-companion-commit--changed
-               root nil
-               (or (funcall ask "" "diff-tree" "-r" "-z" "--raw" "--root" "--no-abbrev"
-                            "-M" "--no-commit-id" "HEAD")
-                   ""))))
+               (user-error "Git cannot compare this commit in %s" root))))
          (recorded (seq-filter #'car changed))
          (blobs (seq-filter #'stringp (seq-mapcat #'cdr recorded)))
          (texts (and blobs
