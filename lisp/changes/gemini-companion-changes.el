@@ -276,11 +276,9 @@ comparing the previous text would be the most of the time that a write takes."
   "Record what EDIT has written, unless that is recorded already.
 A CLI may report a write that Emacs has already found in the file."
   (let* ((name (gemini-companion-edit-true-name edit))
-         (record (or (gemini-companion-changes-of-file name)
-                     (gemini-companion-changes--make
-                      name edit
-                      :lines (cdr (assoc name gemini-companion-changes--past)))))
          (before (gemini-companion-changes--before edit))
+         (record (or (gemini-companion-changes-of-file name)
+                     (gemini-companion-changes--begin name edit before)))
          (earlier (gemini-companion-changes--write-of record edit))
          (previous (gemini-companion-changes-file-previous record))
          ;; Nobody has written or decided since.
@@ -313,6 +311,16 @@ A CLI may report a write that Emacs has already found in the file."
       (setf (gemini-companion-changes-file-previous record)
             (cons (gemini-companion-changes-file-version record) lines))
       (gemini-companion-changes--make-room record))))
+
+(defun gemini-companion-changes--begin (name edit before)
+  "Return a new record of the file NAME with the origins that are remembered.
+EDIT has written the file, which had the text BEFORE, nil if that is unknown."
+  (let ((past (cdr (assoc name gemini-companion-changes--past))))
+    (gemini-companion-changes--make
+     name edit
+     :lines (and past before
+                 (gemini-companion-record-begin
+                  past (gemini-companion-lines-split before))))))
 
 (defun gemini-companion-changes--add-write (record edit known before earlier)
   "Add a write of EDIT, whose file had the lines BEFORE, to RECORD.

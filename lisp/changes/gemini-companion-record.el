@@ -1218,6 +1218,15 @@ but called for all lines of edits."
     (and (seq-some #'consp past)
          (vconcat past))))
 
+(defun gemini-companion-record-begin (past before)
+  "Return the record PAST, of which only origins are left, for the text BEFORE.
+If it has many lines that BEFORE has not, omit these: each look would pass all."
+  (if (<= (length past)
+          (max 1000 (* gemini-companion-record--most-versions (length before))))
+      past
+    (vconcat (seq-filter #'gemini-companion-record--present-p
+                         (gemini-companion-record-look past before)))))
+
 ;;;; Parts of a change
 
 (defun gemini-companion-record-split (look change new-p old-p)

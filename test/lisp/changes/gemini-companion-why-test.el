@@ -262,6 +262,23 @@ WHAT has become of it."
         (should (string-match-p "Many" (gemini-companion-why-test-says line "a"))))
       (should (string-match-p "\\`Unknown" (gemini-companion-why-test-says 1 "a"))))))
 
+;; Each look at a file that had 200,000 lines took a tenth of a second, for ever.
+(ert-deftest gemini-companion-why-forgets-many-lines-that-are-missing-at-the-next-write ()
+  (let ((lines (mapcar (apply-partially #'format "line %d\n") (number-sequence 1 3000))))
+    (dolist (left '(5 500))
+      (gemini-companion-why-test-with '(("a" "1\n"))
+        (gemini-companion-why-test-writes gemini "Many" "a" (string-join lines) t)
+        (gemini-companion-why-test-drop-edits qwen)
+        (let ((now (string-join (seq-take lines left))))
+          (gemini-companion-test-write "a" now)
+          (gemini-companion-why-test-writes gemini "Next" "a" (concat now "new\n"))
+          (should (eq (< left 10)
+                      (length< (gemini-companion-changes-file-lines
+                                (car (gemini-companion-changes-files)))
+                               1000)))
+          (should (string-match-p "Many" (gemini-companion-why-test-says left "a")))
+          (should (string-match-p "Next" (gemini-companion-why-test-says (1+ left) "a"))))))))
+
 ;;;; The judge
 
 ;; Each text is unique, and says who has written it: c and the number of the turn for a
