@@ -1392,7 +1392,10 @@ class Store:
         for each in own:
             if not each or each.mode_before != each.mode_after:
                 return None
-            after = self._merged(moved.after, each.after, each.before)
+            if moved.after == each.after:
+                after = each.before
+            else:
+                after = self._merged(moved.after, each.after, each.before)
             moved = moved._replace(after=after)
             if not after:
                 return None

@@ -6,10 +6,11 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gemini_companion_epc import snapshots
+from gemini_companion_epc import git, snapshots
 from gemini_companion_epc.git import GitError
 from gemini_companion_epc.snapshots import SnapshotError, Store
 from test_snapshots import Tree
@@ -237,6 +238,33 @@ def test_lines_of_a_colleague_are_not_of_a_command_that_merges_them(
     assert tree.content(change.before) == NINE
     assert tree.content(change.after) == BOTH
     assert tree.difference.by_git == (2 if way == "amended" else 1)
+
+
+def test_commit_of_many_files_beside_a_merge_needs_no_git_for_each(
+    tree: Tree, other: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.write(**{f"f{number}": b"1\n" for number in range(50)})
+    tree.commit()
+    other.git("pull", "-q", str(tree.root), "main")
+    by_colleague(other)
+    tree.begin()
+    runs: list[object] = []
+    run: Callable[..., bytes] = git.run
+
+    def counted(*arguments: Any, **options: Any) -> bytes:
+        runs.append(arguments)
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(git, "run", counted)
+
+    def do() -> None:
+        tree.write(**{f"f{number}": b"2\n" for number in range(50)})
+        tree.commit("own")
+        tree.git(*PULLS["merge"])
+
+    assert len(steps(tree, do)) == 50
+    assert tree.difference.by_git == 2
+    assert len(runs) < 40
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o755])
