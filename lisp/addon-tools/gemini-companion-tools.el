@@ -837,10 +837,11 @@ one."
                 ;; These never ask for permission.
                 (gemini-companion-extension-clients)))
        (and (gemini-companion-rules-all)
-            (mapcar (lambda (client)
-                      (cons "Rules" (gemini-companion-tools--rules-finding
-                                     client directory)))
-                    (seq-filter #'gemini-companion-client-review-hook used)))
+            (cl-loop for client in (seq-filter #'gemini-companion-client-review-hook
+                                               used)
+                     for finding = (gemini-companion-tools--rules-finding client
+                                                                          directory)
+                     when finding collect (cons "Rules" finding)))
        (gemini-companion-part-findings 'shell directory)
        (gemini-companion-part-findings 'errors directory)))))
 

@@ -445,11 +445,12 @@ ignore file."))
   "Return the findings about CLIs that rules for reviews do not make ask.
 There is none without rules.  The part `tools' knows of linked CLIs."
   (when (gemini-companion-rules-all)
-    (mapcar (lambda (client) (gemini-companion-rules-finding client nil))
-            (seq-remove (lambda (client)
-                          (and (gemini-companion-client-review-hook client)
-                               (gemini-companion-install-extension-p)))
-                        (gemini-companion-cli-clients)))))
+    (delq nil
+          (mapcar (lambda (client) (gemini-companion-rules-finding client nil))
+                  (seq-remove (lambda (client)
+                                (and (gemini-companion-client-review-hook client)
+                                     (gemini-companion-install-extension-p)))
+                              (gemini-companion-cli-clients))))))
 
 ;;;; Running CLIs
 

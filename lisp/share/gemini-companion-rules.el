@@ -127,34 +127,19 @@ data or the current buffer counts."
 ;;;; Findings
 
 (defun gemini-companion-rules-finding (client linked)
-  "Return the finding about rules for CLIENT.
-LINKED is nil if CLIENT is not linked, `untrusted' if it does not run the hooks
-of extensions, or t.  For findings, see `gemini-companion-status-checks'."
-  (let* ((title (gemini-companion-client-title client))
-         (modes (gemini-companion-client-silent-modes client))
-         (names (if (cdr modes)
-                    (concat (string-join (butlast modes) ", ") " and "
-                            (car (last modes)))
-                  (car modes)))
-         (hook (gemini-companion-client-review-hook client))
-         (asks (and hook (eq linked t))))
-    (cond
-     ((null modes)
-      `(note ,(format "Rules decide about an edit once %s asks" title) nil))
-     ((and asks (gemini-companion-client-reviews-in-terminal-p client))
-      `(note ,(format "In %s, %s asks in its terminal about files that a rule \
-says are always reviewed; in other modes, in Emacs" names title)
-             nil))
-     (asks
-      `(good ,(format "%s opens a review of files that a rule says are always \
-reviewed, also in %s" title names)))
-     (t
+  "Return the finding that CLIENT writes in some modes whatever the rules are.
+Return nil if there are no such modes.  LINKED is nil if CLIENT is not linked,
+`untrusted' if it does not run the hooks of extensions, or t.  For findings, see
+`gemini-companion-status-checks'."
+  (let ((modes (gemini-companion-client-silent-modes client))
+        (hook (gemini-companion-client-review-hook client)))
+    (unless (or (null modes) (and hook (eq linked t)))
       `(note ,(format "In %s, %s writes without review, whatever the rules are"
-                      names title)
+                      (string-join modes ", ") (gemini-companion-client-title client))
              ,(and hook
                    (if linked
                        "Trust the directory there, so that it asks."
-                     "M-x gemini-companion-tools links it, so that it asks.")))))))
+                     "M-x gemini-companion-tools links it, so that it asks."))))))
 
 ;;;; Texts
 
