@@ -27,7 +27,6 @@
 (declare-function checkdoc-current-buffer "checkdoc")
 (declare-function gemini-companion-part-addon-parts "gemini-companion-part")
 (declare-function gemini-companion-part-feature "gemini-companion-part")
-(declare-function gemini-companion-part-files "gemini-companion-part")
 (declare-function gemini-companion-part-start "gemini-companion-part")
 (declare-function package-lint-buffer "ext:package-lint")
 (declare-function relint-buffer "ext:relint")
@@ -406,9 +405,11 @@ Each name is a line, such as `prompt' or `send'."
   (require 'gemini-companion-part)
   (dolist (part (gemini-companion-part-addon-parts
                  (mapcar #'intern (batch--files))))
-    (require (gemini-companion-part-feature part))
-    (dolist (file (gemini-companion-part-files part))
-      (princ (format "%s\n" file)))))
+    (dolist (own (file-expand-wildcards
+                  (format "lisp/*/%s.el" (gemini-companion-part-feature part))))
+      (dolist (file (directory-files (file-name-directory own) nil "\\.el\\'"))
+        (princ (format "%s\n" (string-remove-prefix "gemini-companion-"
+                                                    (file-name-base file))))))))
 
 (provide 'batch)
 ;;; batch.el ends here

@@ -42,9 +42,5 @@
   "Return the component of the add-on, which is loaded when it is used."
   '((check overview)))
 
-(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-check)))
-  "Return the files of the add-on."
-  '(addon-check check references))
-
 (provide 'gemini-companion-addon-check)
 ;;; gemini-companion-addon-check.el ends here

@@ -7,9 +7,7 @@
 
 ;; Declare the add-on to the core before its files are loaded: its commands, and the
 ;; functions that load its files when they are needed.  The add-on composes prompts and
-;; types them into a CLI.  Its files are `gemini-companion-prompt',
-;; `gemini-companion-send', `gemini-companion-compose', `gemini-companion-undone' and
-;; `gemini-companion-comment-send'.
+;; types them into a CLI.
 
 ;;; Code:
 
@@ -137,10 +135,6 @@ This is the value of `gemini-companion-overview-row-notes-function'."
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-prompts)))
   "Return the components of the add-on; each is loaded when it is used."
   '((prompt walk) (compose prompt) (undone comment) (comment-send undone)))
-
-(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-prompts)))
-  "Return the files of the add-on."
-  '(addon-prompts prompt send compose undone comment-send))
 
 (provide 'gemini-companion-addon-prompts)
 ;;; gemini-companion-addon-prompts.el ends here

@@ -5,9 +5,8 @@
 
 ;;; Commentary:
 
-;; Declare the add-on to the core before its files are loaded: its components and
-;; files.  The add-on connects CLIs on other hosts.  Its files are
-;; `gemini-companion-remote-names' and `gemini-companion-remote'.
+;; Declare the add-on to the core before its files are loaded: its component.  The
+;; add-on connects CLIs on other hosts.
 
 ;;; Code:
 
@@ -22,10 +21,6 @@
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-remote)))
   "Return the component of the add-on, which must start for known hosts."
   '((remote install gemini-companion-addon-remote--used-p)))
-
-(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))
-  "Return the files of the add-on."
-  '(addon-remote remote-names remote))
 
 (provide 'gemini-companion-addon-remote)
 ;;; gemini-companion-addon-remote.el ends here

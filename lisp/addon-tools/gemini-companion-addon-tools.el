@@ -7,11 +7,7 @@
 
 ;; Declare the add-on to the core before its files are loaded: its commands, and the
 ;; finding in the status that CLIs can be linked.  The add-on answers linked CLIs:
-;; questions of models, permissions and plans.  Its files are `gemini-companion-tools',
-;; `gemini-companion-lookup', `gemini-companion-errors', `gemini-companion-code',
-;; `gemini-companion-eglot', `gemini-companion-words', `gemini-companion-rename',
-;; `gemini-companion-permission', `gemini-companion-plan' and
-;; `gemini-companion-inquiry'.
+;; questions of models, permissions and plans.
 
 ;;; Code:
 
@@ -73,11 +69,6 @@ findings."
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-tools)))
   "Return the component that links CLIs, which must start if CLIs are linked."
   '((tools walk gemini-companion-install-extension-p)))
-
-(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))
-  "Return the files of the add-on."
-  '(addon-tools tools lookup errors code eglot words rename permission plan inquiry
-                shell unmarked))
 
 (provide 'gemini-companion-addon-tools)
 ;;; gemini-companion-addon-tools.el ends here

@@ -178,12 +178,6 @@ title or nil, after the row of KEY, or first if KEY is nil.  For a ROW, see
   ((\"CLI\" \"G\" (\"s\" my-send \"Send what is at point\" (global))))"
   nil)
 
-(cl-defgeneric gemini-companion-part-files (_part)
-  "Return the files of the add-on that PART represents in the core.
-The value is a list of symbols without the prefix, such as `compose'.  If the
-files are removed, the core works without the commands of the add-on."
-  nil)
-
 (cl-defgeneric gemini-companion-part-members (_part)
   "Return the components of the add-on that PART represents in the core.
 The value is a list of (MEMBER AFTER WANTED-P): MEMBER is a component, which

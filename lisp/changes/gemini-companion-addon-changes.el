@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Declare the add-on to the core before its files are loaded: its commands, components
-;; and files.  The add-on records what CLIs have written and nobody has reviewed, and
+;; Declare the add-on to the core before its files are loaded: its commands and
+;; components.  The add-on records what CLIs have written and nobody has reviewed, and
 ;; marks it in the buffers of the files; without it, a change is reviewed before it is
 ;; written, or not at all.
 
@@ -73,12 +73,6 @@
   "Return the components that record and display what CLIs have written."
   '((changes arrival always) (marks changes always) (walk cli) (decision walk)
     (commit decision) (comment commit) (saved comment always) (slices exit)))
-
-(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-changes)))
-  "Return the files of the add-on."
-  '(addon-changes record origin changes reported step decide decision undo trash git
-                  slices comment comment-opening marks walk why unified-draw patch commit
-                  history saved))
 
 (provide 'gemini-companion-addon-changes)
 ;;; gemini-companion-addon-changes.el ends here

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Declare the add-on to the core before its files are loaded: its commands, components
-;; and files.  The add-on shows what all CLIs do, have written and wait for: the
+;; Declare the add-on to the core before its files are loaded: its commands and
+;; components.  The add-on shows what all CLIs do, have written and wait for: the
 ;; overview, the status, notifications and the menus.
 
 ;;; Code:
@@ -106,11 +106,6 @@
   "Return the components that display requests and changes."
   '((notify proposal always) (row review always) (overview comment)
     (status overview) (invariants slices)))
-
-(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-pages)))
-  "Return the files of the add-on."
-  '(addon-pages page row overview-row overview-draw overview-page overview status notify
-                menu invariants))
 
 (provide 'gemini-companion-addon-pages)
 ;;; gemini-companion-addon-pages.el ends here

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Declare the add-on to the core before its files are loaded: its commands, components
-;; and files.  The add-on starts CLIs in terminals of this Emacs, and determines what
+;; Declare the add-on to the core before its files are loaded: its commands and
+;; components.  The add-on starts CLIs in terminals of this Emacs, and determines what
 ;; each CLI is doing; the core alone reviews the edits of a CLI that was started
 ;; elsewhere.
 
@@ -25,11 +25,6 @@
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-terminal)))
   "Return the components that follow the states of CLIs and start CLIs."
   '((extension install always) (state extension always) (cli review always)))
-
-(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-terminal)))
-  "Return the files of the add-on."
-  '(addon-terminal client-settings program-status state terminal extension input-file cli resume
-                   location windows-beside))
 
 (provide 'gemini-companion-addon-terminal)
 ;;; gemini-companion-addon-terminal.el ends here

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from harness.emacs import BARE, DRAWN, PROPOSAL, SESSION, Emacs, Reviews, lisp
 from harness.model import say, write_file
-from harness.tools import Tools
+from harness.tools import ROOT, Tools
 from harness.wait import eventually
 from harness.world import World
 
@@ -28,13 +28,11 @@ ROWS = {
     "tools": ["Link CLIs"],
 }
 
-FILES = """
+NEEDING = """
 (progn
   (require 'gemini-companion-part)
   (dolist (part (gemini-companion-part-addon-parts '({add_ons})))
-    (require (gemini-companion-part-feature part))
-    (dolist (file (gemini-companion-part-files part))
-      (princ (format "%s\\n" (gemini-companion-part-feature file))))))
+    (princ (format "%s\\n" (gemini-companion-part-feature part)))))
 """
 
 # The menu bar has the commands of a review.
@@ -68,9 +66,16 @@ DEAD = """
 
 def package_without(add_ons: tuple[str, ...], tools: Tools, place: Path) -> Path:
     """Return a copy of the package without ``add_ons``, and what needs them."""
-    code = FILES.format(add_ons=" ".join(add_ons))
+    code = NEEDING.format(add_ons=" ".join(add_ons))
     command = [tools.emacs, *BARE, "-q", "--batch", "-L", str(tools.lisp)]
-    removed = subprocess.check_output([*command, "--eval", code], text=True).split()
+    parts = subprocess.check_output([*command, "--eval", code], text=True).split()
+    # The files of an add-on are in one folder.
+    removed = {
+        file.stem
+        for part in parts
+        for own in ROOT.glob(f"lisp/*/{part}.el")
+        for file in own.parent.glob("*.el")
+    }
     assert len(removed) > len(add_ons)
     for file in tools.lisp.glob("gemini-companion*.el*"):
         generated = file.stem.endswith(("-autoloads", "-pkg"))

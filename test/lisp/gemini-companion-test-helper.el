@@ -40,6 +40,22 @@ The package itself may be loaded from elsewhere.")
             (directory-files gemini-companion-test-root t
                              "\\`gemini-companion-.*\\.el\\'")))))
 
+(defun gemini-companion-test-files-of (parts)
+  "Return the names of the files of the add-ons of PARTS, without .el.
+They are beside the file of each of PARTS.  Skip this test in a copy of the
+package, as `dev/test core' has it: there all files are in one directory."
+  (unless (or (null parts)
+              (file-directory-p (expand-file-name "lisp" gemini-companion-test-root)))
+    (ert-skip "there are no folders"))
+  (let ((folders (seq-group-by #'file-name-directory (gemini-companion-test-sources))))
+    (seq-mapcat (lambda (part)
+                  (let ((name (format "gemini-companion-%s" part)))
+                    (seq-some (lambda (folder)
+                                (let ((names (mapcar #'file-name-base (cdr folder))))
+                                  (and (member name names) names)))
+                              folders)))
+                parts)))
+
 (defun gemini-companion-test-package-files ()
   "Return the names of the files of the package that is loaded, also compiled ones."
   (let ((directory (file-name-directory (locate-library "gemini-companion"))))

@@ -231,14 +231,12 @@ starts a CLI"
        '(gemini-companion-turn-page)
        '(gemini-companion-status)
        ;; By the files that were loaded, as one may forget to provide its feature.
-       '(sort (seq-filter
+       `(sort (seq-filter
                (lambda (feature)
                  (member feature
-                         (mapcar (lambda (part)
-                                   (symbol-name (gemini-companion-part-feature part)))
-                                 (seq-mapcat #'gemini-companion-part-files
-                                             (gemini-companion-part-addon-parts
-                                              '(check prompts remote tools))))))
+                         ',(gemini-companion-test-files-of
+                            (gemini-companion-part-addon-parts
+                             '(check prompts remote tools)))))
                (mapcar (lambda (entry) (file-name-base (or (car entry) "")))
                        load-history))
               #'string<))))))

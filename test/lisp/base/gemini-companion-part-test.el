@@ -48,16 +48,11 @@
 
 ;;;; Add-ons and files that are loaded by use
 
-(defun gemini-companion-part-test-features (parts)
-  "Return the names of the files of the add-ons of PARTS, without .el."
-  (mapcar (lambda (file) (symbol-name (gemini-companion-part-feature file)))
-          (seq-mapcat #'gemini-companion-part-files parts)))
-
 (defun gemini-companion-part-test-copy (parts directory)
   "Copy the package to DIRECTORY, without the files of the add-ons of PARTS.
 PARTS may have features, strings, whose files are left out as well."
   (let ((left-out (append (seq-filter #'stringp parts)
-                          (gemini-companion-part-test-features
+                          (gemini-companion-test-files-of
                            (seq-filter #'symbolp parts)))))
     (dolist (file (gemini-companion-test-package-files))
       (unless (or (member (file-name-base file) left-out)
@@ -165,7 +160,7 @@ The CLI is not offered then."
   :tags '(pure)
   (dolist (part (seq-filter #'gemini-companion-part-load
                             (gemini-companion-part-addon-parts)))
-    (let ((features (gemini-companion-part-test-features (list part)))
+    (let ((features (gemini-companion-test-files-of (list part)))
           (commands '(let ((found nil))
                        (require 'gemini-companion)
                        (mapatoms (lambda (symbol)
@@ -223,7 +218,7 @@ The CLI is not offered then."
 
 (ert-deftest gemini-companion-part-core-names-nothing-of-an-add-on ()
   :tags '(pure)
-  (let* ((features (gemini-companion-part-test-features
+  (let* ((features (gemini-companion-test-files-of
                     (gemini-companion-part-addon-parts)))
          (regexp (format "(\\(?:require\\|autoload\\) +'?\"?\\(?:%s\\)\\_>\\|\\_<\\(?:%s\\)-"
                          (regexp-opt features) (regexp-opt features)))
@@ -246,7 +241,7 @@ The CLI is not offered then."
   "No file of the core calls such a command, or binds it, without that."
   :tags '(pure)
   (let* ((parts (gemini-companion-part-addon-parts))
-         (features (gemini-companion-part-test-features parts))
+         (features (gemini-companion-test-files-of parts))
          (commands (cl-loop for part in parts append
                             (cl-loop for (_ _ . rows)
                                      in (gemini-companion-part-commands part)
