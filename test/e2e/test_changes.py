@@ -120,6 +120,7 @@ def test_edit_of_a_file_that_an_unlinked_cli_removed_leaves_its_text_to_the_buff
     reviews.emacs.becomes('(with-current-buffer "a.txt" (buffer-string))', OLD)
 
 
+@pytest.mark.shared("yolo")
 def test_a_line_says_which_prompt_and_which_command_wrote_it(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     file = world.file("b.txt", OLD)

@@ -26,7 +26,8 @@ LABELED = """
 def linked(world: World, mode: str, rules: str) -> tuple[Emacs, Reviews, Gemini]:
     """Return an Emacs with ``rules``, and a linked Gemini CLI in the ``mode``.
 
-    Its settings name no mode yolo, which a key begins.
+    Its settings name no mode yolo, which a key begins.  In a shared world, they are
+    those of the previous test.
     """
     emacs = world.emacs(world.file("a.txt", "a\n"))
     link(world, emacs)
@@ -34,10 +35,14 @@ def linked(world: World, mode: str, rules: str) -> tuple[Emacs, Reviews, Gemini]
     general = {"enableAutoUpdate": False, "defaultApprovalMode": begin}
     gemini.configure(world.scratch, general=general)
     emacs.eval(RULES.format(rules))
-    cli = world.gemini()
-    if mode == "yolo":
-        begin_yolo(cli)
-    return emacs, Reviews(emacs), cli
+
+    def start() -> Gemini:
+        cli = world.gemini()
+        if mode == "yolo":
+            begin_yolo(cli)
+        return cli
+
+    return emacs, Reviews(emacs), world.cli(start)
 
 
 def begin_yolo(cli: Gemini) -> None:

@@ -40,9 +40,7 @@ NAMES = ["b.txt", "c.txt", "gone.sh", "long.txt", "name.txt", "new.txt", "rename
 
 
 def git(world: World, *arguments: str) -> str:
-    identity = "-c", "user.name=a", "-c", "user.email=a@b"
-    command = ["git", *identity, "-C", str(world.project), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return world.scratch.git(*arguments)
 
 
 def repository(world: World) -> None:
@@ -218,6 +216,7 @@ def shell_of_gemini(command: str, is_background: bool = False) -> Part:
     )
 
 
+@pytest.mark.shared("yolo")
 @pytest.mark.contract("Gemini CLI: what shell commands write")
 def test_gemini_cli(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
@@ -342,6 +341,7 @@ def test_tool_of_an_mcp_server(world: World, client: str) -> None:
     has(world.project / "b.txt", OLD)
 
 
+@pytest.mark.shared("yolo")
 def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
@@ -367,6 +367,7 @@ def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
     has(mine, b"user\nmine\n")
 
 
+@pytest.mark.shared("yolo")
 def test_only_what_needs_no_warning_is_undone_by_one_key(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
@@ -433,6 +434,7 @@ def test_only_what_needs_no_warning_is_undone_by_one_key(world: World) -> None:
     ]
 
 
+@pytest.mark.shared("yolo")
 def test_names_of_the_shell_are_those_of_files_in_the_project(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
@@ -505,6 +507,7 @@ def contents(world: World) -> dict[str, object]:
     }
 
 
+@pytest.mark.shared("yolo")
 @differs
 def test_turn_of_commands_only_is_undone_by_keys(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
@@ -847,6 +850,7 @@ def test_refused_command_owns_nothing(world: World) -> None:
     eventually(lambda: edits(emacs) == ["new.txt: echo cli >new.txt"], "recorded")
 
 
+@pytest.mark.shared("yolo")
 @pytest.mark.contract("Gemini CLI: what a command takes from the user")
 def test_lines_of_the_user_that_a_command_takes_come_back(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
@@ -874,6 +878,7 @@ def test_lines_of_the_user_that_a_command_takes_come_back(world: World) -> None:
     has(file, b"user\r\none\r\ntwo\r\n")
 
 
+@pytest.mark.shared("yolo")
 def test_save_that_fails_and_a_busy_emacs_give_nothing_to_a_command(
     world: World,
 ) -> None:
@@ -929,6 +934,7 @@ def test_save_that_fails_and_a_busy_emacs_give_nothing_to_a_command(
     assert other.read_bytes().startswith(b"user\nother\n")
 
 
+@pytest.mark.shared("yolo")
 def test_excluded_file_whose_directory_goes_is_neither_shown_nor_restored(
     world: World,
 ) -> None:

@@ -25,9 +25,9 @@ def repository(world: World) -> None:
     git(world, "commit", "-qm", "x")
 
 
-def by_colleague(world: World) -> Path:
-    """Clone the project, where a colleague commits, and return the clone."""
-    clone = world.scratch.root / "clone"
+def by_colleague(world: World, name: str) -> Path:
+    """Clone the project as ``name``, where a colleague commits; return the clone."""
+    clone = world.scratch.root / name
     git(world, "clone", "-q", ".", str(clone))
     (clone / "d.txt").write_text(LINES + "theirs\n")
     (clone / "theirs.txt").write_text("theirs\n")
@@ -36,12 +36,13 @@ def by_colleague(world: World) -> Path:
     return clone
 
 
+@pytest.mark.shared("yolo")
 @pytest.mark.contract("Gemini CLI: what a pull brings")
 @pytest.mark.parametrize("option", ["--no-rebase", "--rebase"])
 def test_what_a_pull_brings_is_of_no_cli(world: World, option: str) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
-    clone = by_colleague(world)
+    clone = by_colleague(world, f"clone{option}")
     world.file("mine.txt", "mine\n")
     git(world, "add", "-A")
     git(world, "commit", "-qm", "mine")
@@ -62,6 +63,7 @@ def test_what_a_pull_brings_is_of_no_cli(world: World, option: str) -> None:
     assert (world.project / "theirs.txt").exists()
 
 
+@pytest.mark.shared("yolo")
 @pytest.mark.contract("Gemini CLI: lines of the user that were never committed")
 @pytest.mark.parametrize("command", TAKES)
 def test_lines_of_the_user_come_back_by_one_key(world: World, command: str) -> None:

@@ -219,6 +219,7 @@ def review_ends_when_its_question_is_interrupted(
     cli.finished("it is new", file, "new\n")
 
 
+@pytest.mark.shared("term")
 @pytest.mark.contract("Gemini CLI: /compress")
 def test_gemini_works_while_it_compresses(world: World) -> None:
     file = world.file("a.txt", "one\n")

@@ -141,10 +141,13 @@ RESET = """
   (mapc #'gemini-companion-edit-reject (gemini-companion-edits-open))
   (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
   (when (featurep 'gemini-companion-comment) (gemini-companion-remove-comments t))
-  ;; Otherwise a message about a file of this test follows in the next one.
-  (dolist (part '(revert watch))
-    (gemini-companion-part-stop part)
-    (gemini-companion-part-start part))
+  ;; Otherwise a message about a file of this test follows in the next one, and its
+  ;; changes are left there.
+  (let ((parts '(saved walk marks changes revert watch))
+        (saved (locate-user-emacs-file "gemini-companion/changes")))
+    (mapc #'gemini-companion-part-stop parts)
+    (when (file-directory-p saved) (delete-directory saved t))
+    (mapc #'gemini-companion-part-start (reverse parts)))
   (set-window-dedicated-p nil nil)
   (delete-other-windows (frame-first-window))
   (dolist (buffer (buffer-list))

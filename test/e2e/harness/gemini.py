@@ -225,6 +225,7 @@ class Gemini:
             eventually(self._takes_keys, f"{self.terminal.name} takes keys")
             eventually(self._is_empty, "the prompt is empty")
             self._typed.clear()
+            self._prompts = 0
             self.model.requests.clear()
 
     def _is_clear(self) -> bool:

@@ -35,8 +35,9 @@ class Scratch:
         self._tools = tools
         # More variables, by name.
         self.variables: dict[str, str] = {}
-        if git := shutil.which("git"):
-            subprocess.run([git, "init", "-q", str(self.project)], check=True)
+        self._git = shutil.which("git")
+        if self._git:
+            self.git("init", "-q")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -95,7 +96,17 @@ class Scratch:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
+    def git(self, *arguments: str) -> str:
+        """Run git in the project, and return what it prints."""
+        assert self._git, "git is not installed"
+        identity = "-c", "user.name=a", "-c", "user.email=a@b"
+        command = [self._git, *identity, "-C", str(self.project), *arguments]
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True
+        ).stdout
+
     def clear(self) -> None:
+        """Delete the files of the project; if some were committed, commit that."""
         for path in self.project.iterdir():
             if path.name == ".git":
                 continue
@@ -103,6 +114,8 @@ class Scratch:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+        if any(self.project.glob(".git/refs/heads/*")):
+            self.git("commit", "-qam", "cleared", "--allow-empty")
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)

@@ -3,7 +3,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Timer
@@ -113,6 +113,12 @@ class World:
             self._cli = self.copilot()
         emacs.becomes("(length (gemini-companion-sessions))", 1)
         return emacs, Reviews(emacs), self._cli
+
+    def cli(self, start: Callable[[], Gemini]) -> Gemini:
+        """Return the CLI of the previous test in a shared world, or ``start`` it."""
+        if not self._cli:
+            self._cli = start()
+        return self._cli
 
     def _start(
         self,
