@@ -48,10 +48,9 @@ hooks that would check the file recursively.")
 handled, by returning non-nil; at first, the stamp at the start.")
   (self-written nil :documentation "The stamp of the last write by this Emacs, or at
 the start: another stamp means a write by another program.")
-  (hash nil :documentation "Hash of the bytes of the last write by this Emacs,
-or nil: a program that writes the same bytes has not changed the file.")
-  (saved nil :documentation "The bytes that Emacs has saved to a remote file,
-until its copy FILE has them, or nil.")
+  (hash nil :documentation "Size and hash, a cons, of the bytes that this Emacs
+has last written, or nil if these are many: a program that writes the same bytes
+has not changed the file.  The copy of a remote file gets them later.")
   (true-name (or (gemini-companion-text-true-name file) file)
              :documentation "The true name of FILE at the start."))
 
@@ -181,7 +180,11 @@ For OCCASION, see `gemini-companion-watch-check'."
          (changed (gemini-companion-watch--changed-p watch stamp)))
     (setf (gemini-companion-watch-last watch) stamp)
     (when (and changed
-               (gemini-companion-watch--last-by-emacs-p watch occasion))
+               (not (equal stamp (gemini-companion-watch-self-written watch)))
+               (or (gemini-companion-watch--same-bytes-p watch)
+                   ;; Reading the file records its time as well.
+                   (and (not (eq occasion 'read))
+                        (gemini-companion-watch--same-time-p watch))))
       (gemini-companion-watch--set-self-written watch))
     (gemini-companion-log-guarded "Checking a watched file"
       (let ((followed (funcall (gemini-companion-watch-function watch)
@@ -199,43 +202,33 @@ that of the last check; other files are complete at once."
            ;; Programs write up to 64 KiB by one system call.
            (< 0 (nth 1 stamp) 65536))))
 
-(defun gemini-companion-watch--last-by-emacs-p (watch occasion)
-  "Return non-nil if this Emacs made the last change of the file of WATCH.
-A program that has written the same bytes as Emacs before counts as Emacs.
-For OCCASION, see `gemini-companion-watch-check'."
-  (and (not (equal (gemini-companion-watch-last watch)
-                   (gemini-companion-watch-self-written watch)))
-       (or (gemini-companion-watch--same-bytes-p watch)
-           (and (not (eq occasion 'read))
-                (gemini-companion-watch--of-buffer-p watch)))))
-
 (defun gemini-companion-watch--same-bytes-p (watch)
-  "Return non-nil if the file of WATCH has the bytes that Emacs has written."
-  (when-let* ((hash (gemini-companion-watch-hash watch)))
-    (equal hash (gemini-companion-watch--hash (gemini-companion-watch-file watch)))))
+  "Return non-nil if the file of WATCH has the bytes that Emacs has last written.
+If another program has written the same bytes since, that counts as Emacs."
+  (pcase-let ((`(,_ ,size . ,_) (gemini-companion-watch-last watch))
+              (hash (gemini-companion-watch-hash watch)))
+    (and hash
+         (eql size (car hash))
+         (equal hash (gemini-companion-watch--hash
+                      ;; The file may have been deleted meanwhile, or be unreadable.
+                      (ignore-error file-error
+                        (gemini-companion-text-bytes
+                         (gemini-companion-watch-file watch))))))))
 
-(defun gemini-companion-watch--of-buffer-p (watch)
-  "Return non-nil if the file of WATCH is as its buffer was saved.
-For a remote file, its copy must have the saved bytes.  For a local file, the
-buffer must have recorded its time: a formatter in Emacs may write the file
-without the hooks of a save, and records the time.  Reading the file records
-the time as well, so do not call this on the occasion `read'."
-  (let ((file (gemini-companion-watch-file watch)))
-    (if-let* ((saved (gemini-companion-watch-saved watch)))
-        (equal saved (gemini-companion-text-bytes file))
-      (when-let* (((not (gemini-companion-names-of-copy file)))
-                  (buffer (gemini-companion-names-buffer file)))
-        (with-current-buffer buffer
-          (time-equal-p (visited-file-modtime)
-                        (car (gemini-companion-watch-last watch))))))))
+(defun gemini-companion-watch--same-time-p (watch)
+  "Return non-nil if the buffer of the file of WATCH has recorded its time.
+A formatter in Emacs may write the file without the hooks of a save, and records
+the time.  The time of the copy of a remote file says nothing."
+  (when-let* ((file (gemini-companion-watch-file watch))
+              ((not (gemini-companion-names-of-copy file)))
+              (buffer (gemini-companion-names-buffer file)))
+    (with-current-buffer buffer
+      (time-equal-p (visited-file-modtime)
+                    (car (gemini-companion-watch-last watch))))))
 
-(defun gemini-companion-watch--hash (file)
-  "Return a hash of the bytes of FILE, or nil if it is large or missing."
-  (when-let* ((attributes (gemini-companion-text-attributes file))
-              ((< (file-attribute-size attributes) (* 5 1024 1024))))
-    ;; FILE may have been deleted meanwhile, or be unreadable.
-    (ignore-error file-error
-      (secure-hash 'sha256 (gemini-companion-text-bytes file)))))
+(defun gemini-companion-watch--hash (bytes)
+  "Return the size and the hash of BYTES, a cons, or nil for nil."
+  (and bytes (cons (length bytes) (secure-hash 'sha256 bytes))))
 
 (defun gemini-companion-watch-touched-p (watch)
   "Return non-nil if the stamp of the file of WATCH has changed since the start."
@@ -334,29 +327,20 @@ Return the value of BODY."
 If FILE is the copy of a remote file, BYTES are those that it will have soon."
   (dolist (watch (gemini-companion-watch--of file))
     (if bytes
-        (setf (gemini-companion-watch-saved watch) bytes)
+        (setf (gemini-companion-watch-hash watch) (gemini-companion-watch--hash bytes))
       (gemini-companion-watch--set-self-written watch))))
 
 (defun gemini-companion-watch--set-self-written (watch)
   "Record that this Emacs has just written the file of WATCH."
-  (let ((file (gemini-companion-watch-file watch)))
-    (setf (gemini-companion-watch-self-written watch)
-          (gemini-companion-watch-stamp file)
-          (gemini-companion-watch-hash watch) (gemini-companion-watch--hash file)
-          (gemini-companion-watch-saved watch) nil)))
-
-(defun gemini-companion-watch--saved (watch)
-  "Record in WATCH that the current buffer, which visits its file, was saved.
-The copy of a remote file gets the saved text later."
-  (let ((file (gemini-companion-watch-file watch)))
-    (if (gemini-companion-names-of-copy file)
-        (setf (gemini-companion-watch-saved watch)
-              (encode-coding-string (gemini-companion-text-of-buffer)
-                                    (or buffer-file-coding-system 'utf-8-unix)))
-      ;; If the times differ, another program has written the file since.
-      (when (time-equal-p (visited-file-modtime)
-                          (car (gemini-companion-watch-stamp file)))
-        (gemini-companion-watch--set-self-written watch)))))
+  (let* ((file (gemini-companion-watch-file watch))
+         (stamp (gemini-companion-watch-stamp file)))
+    (setf (gemini-companion-watch-self-written watch) stamp
+          (gemini-companion-watch-hash watch)
+          (and stamp
+               (< (nth 1 stamp) (* 5 1024 1024))
+               (gemini-companion-watch--hash
+                (ignore-error file-error
+                  (gemini-companion-text-bytes file)))))))
 
 ;;;; Files to which the user turns
 
@@ -408,28 +392,35 @@ to the overview.")
 (defun gemini-companion-watch--before-write ()
   "Ask whether to save if the file was written since the save began, as Emacs does.
 Then detect writes of other programs again."
-  (unless (gemini-companion-watch--save-current-p)
-    (unless (yes-or-no-p
-             (format "%s has changed since visited or saved.  Save anyway? "
-                     (file-name-nondirectory buffer-file-name)))
-      (user-error "Save not confirmed")))
+  (or (null buffer-file-name)
+      ;; The host of a remote file is asked only if the file is watched.
+      (and (file-remote-p buffer-file-name)
+           (not (gemini-companion-watch-here-p)))
+      (verify-visited-file-modtime (current-buffer))
+      (not (file-exists-p buffer-file-name))
+      (yes-or-no-p (format "%s has changed since visited or saved.  Save anyway? "
+                           (file-name-nondirectory buffer-file-name)))
+      (user-error "Save not confirmed"))
   (gemini-companion-watch--before-save)
   ;; The file is still to be written.
   nil)
 
-(defun gemini-companion-watch--save-current-p ()
-  "Return non-nil if the file has not changed since this buffer visited it.
-The host of a remote file is asked only if the file is watched."
-  (or (null buffer-file-name)
-      (and (file-remote-p buffer-file-name)
-           (not (gemini-companion-watch-here-p)))
-      (verify-visited-file-modtime (current-buffer))
-      (not (file-exists-p buffer-file-name))))
-
 (defun gemini-companion-watch--after-save ()
-  "Record that this Emacs has written the file of the current buffer."
+  "Record that this Emacs has written the file of the current buffer.
+The copy of a remote file gets the text later."
   (when gemini-companion-watch--all
-    (mapc #'gemini-companion-watch--saved (gemini-companion-watch--here))))
+    (dolist (watch (gemini-companion-watch--here))
+      (let ((file (gemini-companion-watch-file watch)))
+        (cond ((gemini-companion-names-of-copy file)
+               (setf (gemini-companion-watch-hash watch)
+                     (gemini-companion-watch--hash
+                      (encode-coding-string (gemini-companion-text-of-buffer)
+                                            (or buffer-file-coding-system
+                                                'utf-8-unix)))))
+              ;; If the times differ, another program has written the file since.
+              ((time-equal-p (visited-file-modtime)
+                             (car (gemini-companion-watch-stamp file)))
+               (gemini-companion-watch--set-self-written watch)))))))
 
 (defun gemini-companion-watch--after-read ()
   "Detect a write by another program, which Emacs has just read."
