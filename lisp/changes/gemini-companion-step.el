@@ -234,25 +234,25 @@ is non-nil, or restored.  Line ends, byte order mark and coding system stay.
 
 If no buffer visits the file, or IN-FILE is non-nil, the lines are those of the
 file; it is visited only if Emacs needs a buffer to read or write it, or to ask."
-  (let ((make (apply-partially #'gemini-companion-step-make
-                               :kind 'undone :on on :record record :hunks hunks))
-        (buffer (gemini-companion-changes-buffer record))
-        (bytes nil))
+  (let* ((make (apply-partially #'gemini-companion-step-make
+                                :kind 'undone :on on :record record :hunks hunks))
+         (edit (gemini-companion-changes-file-edit record))
+         (buffer (gemini-companion-changes-buffer record))
+         (deleted (gemini-companion-changes-deleted-p record))
+         (bytes (and (not deleted)
+                     (or in-file (null buffer))
+                     (gemini-companion-step--bytes-with record changes)))
+         (why (gemini-companion-changes-unmarked-reason record)))
     (cond
-     ((gemini-companion-changes-deleted-p record)
+     (deleted
       (funcall make
                :before 'none
                :after (gemini-companion-step--bytes-of-lines
                        record (gemini-companion-lines-without changes []))
-               :modes (gemini-companion-edit-deleted-modes
-                       (gemini-companion-changes-file-edit record))))
-     ((and (or in-file (null buffer))
-           (setq bytes (gemini-companion-step--bytes-with record changes)))
-      (funcall make :before (car bytes) :after (cdr bytes)))
-     ((gemini-companion-changes-unmarked-reason record)
-      (user-error "%s %s; undo it in the file by hand"
-                  (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
-                  (gemini-companion-changes-unmarked-reason record)))
+               :modes (gemini-companion-edit-deleted-modes edit)))
+     (bytes (funcall make :before (car bytes) :after (cdr bytes)))
+     (why (user-error "%s %s; undo it in the file by hand"
+                      (gemini-companion-edit-name edit) why))
      (t
       (let ((text (gemini-companion-text-of-buffer
                    (or buffer (gemini-companion-revert-visit
@@ -386,7 +386,7 @@ For DONE and the value, see `gemini-companion-step-do'."
       (gemini-companion-step--end step (gemini-companion-step--replace step buffer) done))
      ((null (gemini-companion-step-record step))
       (user-error "%s has changed since" (gemini-companion-step-name step)))
-     (t (gemini-companion-step--by-lines step done)))))
+     (t (gemini-companion-step--change-lines step done)))))
 
 (defun gemini-companion-step--end (step back done)
   "Record what STEP has decided, and return BACK, which takes it back.
@@ -412,11 +412,18 @@ The file has the bytes from before STEP.  For DONE and the value, see
          (after (gemini-companion-step-after step))
          (deletes (eq 'none after))
          (back (gemini-companion-step-back step))
+         (record (gemini-companion-step-record step))
          (end (lambda ()
                 (if deletes
-                    (gemini-companion-step--kill-buffer file)
+                    (when-let* ((buffer (gemini-companion-names-buffer file))
+                                ((not (buffer-modified-p buffer))))
+                      (kill-buffer buffer))
                   (gemini-companion-revert-now file)
-                  (gemini-companion-step--push-entry-in-buffer step))
+                  (when-let* ((buffer (and record
+                                           (gemini-companion-changes-buffer record))))
+                    (with-current-buffer buffer
+                      (gemini-companion-step--push-entry step before after)
+                      (undo-boundary))))
                 (gemini-companion-step--end step back done))))
     (setf (gemini-companion-step-texts back) nil)
     (when deletes
@@ -490,12 +497,6 @@ Return nil also if the file is not to be written."
               ((equal bytes (gemini-companion-revert-encoded))))
     bytes))
 
-(defun gemini-companion-step--saved-bytes ()
-  "Return the bytes of the file of the current buffer, if these are its text.
-Return nil if the buffer has unsaved text, or the file is not to be written."
-  (and (not (buffer-modified-p))
-       (gemini-companion-step--same-bytes)))
-
 (defun gemini-companion-step--save (old)
   "Write the current buffer to its file, whose bytes are OLD, without hooks.
 Return the bytes that were written, or nil if that is impossible; the buffer has
@@ -516,13 +517,6 @@ unsaved text then."
       ;; The disk may be full, or the file has changed meanwhile.
       (file-error nil))))
 
-(defun gemini-companion-step--mark-saved ()
-  "Mark the text of the current buffer as saved if its file has that text."
-  (when (and (buffer-modified-p)
-             (verify-visited-file-modtime)
-             (gemini-companion-step--same-bytes))
-    (set-buffer-modified-p nil)))
-
 (defun gemini-companion-step--replace (step buffer)
   "Give BUFFER the text after STEP, and return the step that takes that back.
 If BUFFER has no unsaved text, write the file."
@@ -530,14 +524,19 @@ If BUFFER has no unsaved text, write the file."
     (gemini-companion-revert-lock)
     (undo-boundary)
     (let* ((group (prepare-change-group))
-           (old (gemini-companion-step--saved-bytes))
+           (old (and (not (buffer-modified-p)) (gemini-companion-step--same-bytes)))
            (text (gemini-companion-text-of-buffer buffer))
-           (new nil)
+           (new (progn
+                  (activate-change-group group)
+                  (gemini-companion-revert-replace-text
+                   (cdr (gemini-companion-step-texts step)))
+                  (and old (gemini-companion-step--save old))))
            (back (gemini-companion-step-back step)))
-      (activate-change-group group)
-      (gemini-companion-revert-replace-text (cdr (gemini-companion-step-texts step)))
-      (setq new (and old (gemini-companion-step--save old)))
-      (gemini-companion-step--mark-saved)
+      ;; The text may be that of the file again.
+      (when (and (buffer-modified-p)
+                 (verify-visited-file-modtime)
+                 (gemini-companion-step--same-bytes))
+        (set-buffer-modified-p nil))
       (gemini-companion-step--push-entry step old new)
       (accept-change-group group)
       ;; A single undo takes back the text and the decision.
@@ -551,14 +550,13 @@ If BUFFER has no unsaved text, write the file."
 
 ;;;; Lines
 
-(defun gemini-companion-step--by-lines (step done)
-  "Do STEP by the lines of its hunks: others have changed the file since.
+(defun gemini-companion-step--change-lines (step done)
+  "Do STEP in the lines of its hunks: others have changed the file since.
 Signal an error if they have written in the place of these lines.  For DONE and
 the value, see `gemini-companion-step-do'."
   (let* ((record (gemini-companion-step-record step))
          (hunks (gemini-companion-step-hunks step))
          (on (gemini-companion-step-on step))
-         (file (gemini-companion-changes-path record))
          (buffer (gemini-companion-changes-buffer record))
          (seen (or (gemini-companion-changes-seen record buffer)
                    (user-error "%s cannot be read" (gemini-companion-step-name step))))
@@ -566,23 +564,26 @@ the value, see `gemini-companion-step-do'."
          (changes (if on
                       (gemini-companion-record-without look hunks)
                     (gemini-companion-record-with look hunks)))
-         (conflict (gemini-companion-record-conflict look hunks (not on))))
-    (when (and (gemini-companion-names-of-copy file) (null buffer))
+         (conflict (gemini-companion-record-conflict look hunks (not on)))
+         (decided-p (lambda (hunk)
+                      (eq (null on) (null (gemini-companion-record-hunk-undone hunk))))))
+    (cond
+     ((and (gemini-companion-names-of-copy (gemini-companion-changes-path record))
+           (null buffer))
       (user-error "%s is on another host and has changed since; visit it first"
                   (gemini-companion-step-name step)))
-    (when (or changes
-              (seq-some (lambda (hunk)
-                          (not (eq (null on)
-                                   (null (gemini-companion-record-hunk-undone hunk)))))
-                        hunks))
-      (when conflict
-        (user-error "%s: line %d has changed since; %s"
-                    (gemini-companion-step-name step) (1+ conflict)
-                    (if on "not undone" "not restored")))
-      (let ((others (and on (gemini-companion-changes-others-in record hunks seen)))
-            (step (gemini-companion-step-of-changes record changes hunks on)))
-        (prog1 (gemini-companion-step--change step done)
-          (gemini-companion-step-save-lines others))))))
+     ((and (null changes) (seq-every-p decided-p hunks))
+      nil)
+     (conflict
+      (user-error "%s: line %d has changed since; %s"
+                  (gemini-companion-step-name step) (1+ conflict)
+                  (if on "not undone" "not restored")))
+     (t
+      (let ((others (and on (gemini-companion-changes-others-in record hunks seen))))
+        ;; Before this step, the file has what it has now: its lines are not compared.
+        (prog1 (gemini-companion-step--change
+                (gemini-companion-step-of-changes record changes hunks on) done)
+          (gemini-companion-step-save-lines others)))))))
 
 (defun gemini-companion-step-save-lines (lines)
   "Add LINES of others, a list of strings that were undone, to the kill ring."
@@ -608,12 +609,6 @@ the value, see `gemini-companion-step-do'."
        (user-error "%s cannot be created (%s)" (gemini-companion-step-name step)
                    (gemini-companion-text-problem problem))))
     (gemini-companion-revert file)))
-
-(defun gemini-companion-step--kill-buffer (file)
-  "Kill the buffer of FILE, which was deleted, unless it has unsaved text."
-  (when-let* ((buffer (gemini-companion-names-buffer file))
-              ((not (buffer-modified-p buffer))))
-    (kill-buffer buffer)))
 
 (defun gemini-companion-step--delete (file directories agreed)
   "Move the local FILE to the trash, and delete empty ones of DIRECTORIES above it.
@@ -733,15 +728,6 @@ For DONE and the value, see `gemini-companion-step-do'."
   "What Emacs has undone or redone since the last command, the last step first.
 An element is a list of a buffer, and the hashes of the bytes that its file must
 have before the step and gets by the step.")
-
-(defun gemini-companion-step--push-entry-in-buffer (step)
-  "Record STEP, which has written its file, in the undo list of its buffer."
-  (when-let* ((record (gemini-companion-step-record step))
-              (buffer (gemini-companion-changes-buffer record)))
-    (with-current-buffer buffer
-      (gemini-companion-step--push-entry step (gemini-companion-step-before step)
-                                         (gemini-companion-step-after step))
-      (undo-boundary))))
 
 (defun gemini-companion-step--push-entry (step &optional before after)
   "Record STEP, which was done, in the undo list of the current buffer.

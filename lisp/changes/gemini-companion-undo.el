@@ -348,14 +348,20 @@ is written later.
 For ASK, WHAT, WHOLE and ENDED, see `gemini-companion-decision-do'.  If VISIT is
 non-nil, visit the file of a single edit, so that an undo in its buffer restores
 it."
-  (let ((edit (and (null (cdr edits)) (car edits))))
+  (let* ((edit (and (null (cdr edits)) (car edits)))
+         (name (and edit (gemini-companion-edit-name edit 'plain))))
     (gemini-companion-decision-do
      'undo 'edit (gemini-companion-garbage-later
                    (gemini-companion-undo--plan-edits edits (and visit edit)))
      :ask ask :whole whole :ended ended
-     :what (or what (and edit (gemini-companion-edit-name edit 'plain)))
+     :what (or what name)
      :requests (cond (what (list (concat "undo " what)))
-                     (edit (list (gemini-companion-undo--request edit)))))))
+                     ((null edit) nil)
+                     ((gemini-companion-edit-deleted-modes edit)
+                      (list (format "create %s again" name)))
+                     ((gemini-companion-changes-several-p edit)
+                      (list (concat "undo " name)))
+                     (t (list (concat "undo the edit of " name)))))))
 
 (defun gemini-companion-undo-record (edits label)
   "Record EDITS, which the user has just allowed together, as the decision LABEL.
@@ -364,13 +370,6 @@ Taking it back undoes them all, or none."
     (dolist (edit edits)
       (run-hook-with-args 'gemini-companion-step-decided-functions
                           (gemini-companion-undo--whole edit)))))
-
-(defun gemini-companion-undo--request (edit)
-  "Return a text that EDIT is to be undone, for a question."
-  (let ((name (gemini-companion-edit-name edit 'plain)))
-    (cond ((gemini-companion-edit-deleted-modes edit) (format "create %s again" name))
-          ((gemini-companion-changes-several-p edit) (concat "undo " name))
-          (t (concat "undo the edit of " name)))))
 
 (defun gemini-companion-undo--plan-edits (edits visit)
   "Return the items of a plan to undo EDITS.
@@ -409,15 +408,25 @@ For VISIT, see `gemini-companion-undo-edits'."
       (if (gemini-companion-changes-several-p edit)
           (gemini-companion-undo--item-of-files
            edit (gemini-companion-undo-several-left edit))
-        (pcase-let* ((`(,step . ,changes) (gemini-companion-undo--step edit))
-                     (record (car (gemini-companion-changes-of edit)))
-                     (text (gemini-companion-undo--text edit))
-                     (hunks (gemini-companion-step-hunks step))
-                     (seen (and (consp changes) (gemini-companion-undo--seen edit)))
-                     (others (and seen (gemini-companion-changes-others-in
-                                        record hunks seen))))
+        (let* ((record (car (gemini-companion-changes-of edit)))
+               (seen (and record
+                          (gemini-companion-changes-seen
+                           record (gemini-companion-revert-unsaved
+                                   (gemini-companion-edit-file edit)))))
+               (step (gemini-companion-undo--step edit seen))
+               (hunks (gemini-companion-step-hunks step))
+               (creates (eq 'none (gemini-companion-step-before step)))
+               (deletes (eq 'none (gemini-companion-step-after step)))
+               (changes (and seen
+                             (not creates)
+                             (not deletes)
+                             (gemini-companion-record-without
+                              (gemini-companion-changes-seen-look seen) hunks)))
+               (others (and changes
+                            (gemini-companion-changes-others-in record hunks seen)))
+               (text (gemini-companion-undo--text edit)))
           (gemini-companion-undo--item
-           (or record edit) changes others
+           (or record edit) (if deletes 'deleted changes) others
            (lambda () (gemini-companion-undo--message edit step))
            :name name :step step
            :deletes (gemini-companion-step-deletes step)
@@ -467,13 +476,6 @@ It is the unsaved text of its buffer, or else that of the file."
     (when-let* ((now (gemini-companion-edit-texts-now edit)))
       (gemini-companion-content-text now))))
 
-(defun gemini-companion-undo--seen (edit)
-  "Return the `gemini-companion-changes-seen' of the present text of EDIT's file.
-Return nil if it has no record."
-  (when-let* ((record (car (gemini-companion-changes-of edit))))
-    (gemini-companion-changes-seen
-     record (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))))
-
 (defun gemini-companion-undo--whole (edit)
   "Return the step that gives the file of EDIT its bytes from before EDIT.
 A file that EDIT has made is deleted, and one that it has deleted is created.
@@ -501,60 +503,59 @@ three."
                   :after (and bytes (gemini-companion-edit-bytes-before edit))
                   slots)))))
 
-(defun gemini-companion-undo--step (edit)
-  "Return a cons of the step to undo EDIT, and of the changes.
-For these, see `gemini-companion-changes-undo-functions'.  Signal an
-error if that is impossible."
-  (let* ((unsaved (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))
-         (bytes (and (null unsaved) (gemini-companion-edit-texts-bytes edit)))
-         (seen (gemini-companion-undo--seen edit)))
+(defun gemini-companion-undo--step (edit seen)
+  "Return the step to undo EDIT, or signal an error if that is impossible.
+SEEN is the `gemini-companion-changes-seen' of its file, or nil if it has no
+record.  The file gets its bytes from before EDIT; or if others have written
+elsewhere in it since, the lines of EDIT are undone."
+  (let* ((whole (gemini-companion-undo--whole edit))
+         (bytes (gemini-companion-step-before whole))
+         (before (gemini-companion-step-after whole)))
     (cond
-     ((gemini-companion-edit-deleted-modes edit)
-      (list (gemini-companion-undo--whole edit)))
-     ((gemini-companion-edit-new-p edit)
-      (cons (gemini-companion-undo--whole edit) 'deleted))
-     ((and bytes
-           (gemini-companion-edit-bytes-before edit)
-           (gemini-companion-undo--format-kept-p edit bytes)
-           (gemini-companion-edit-texts-in-file-p edit))
-      (let ((step (gemini-companion-undo--whole edit)))
-        (cons step (and seen
-                        (gemini-companion-record-without
-                         (gemini-companion-changes-seen-look seen)
-                         (gemini-companion-step-hunks step))))))
-     ((null seen)
-      (user-error (if (gemini-companion-edit-texts-utf-8-p edit)
-                      "%s has changed since, and its lines are no longer known; \
-the text before is in %s"
-                    "%s is not text in UTF-8 and has changed since; \
-the text before is in %s")
-                  (gemini-companion-edit-name edit)
-                  (buffer-name (gemini-companion-undo--before edit))))
-     (t (gemini-companion-undo--step-of-lines edit seen bytes)))))
+     ;; The file is created again, or deleted.
+     ((memq 'none (list bytes before)) whole)
+     ;; Others may have converted the file, which stays so.
+     ((not (and bytes before (gemini-companion-undo--format-kept-p edit bytes)))
+      (gemini-companion-undo--step-of-lines edit seen nil))
+     ((gemini-companion-edit-texts-in-file-p edit) whole)
+     (t (gemini-companion-undo--step-of-lines edit seen whole)))))
 
-(defun gemini-companion-undo--step-of-lines (edit seen bytes)
-  "Return the step and changes that undo EDIT in the lines of SEEN.
-BYTES are those of the file, or nil if its buffer has unsaved text.  For the
-value, see `gemini-companion-undo--step'."
-  (pcase-let* ((look (gemini-companion-changes-seen-look seen))
-               (name (gemini-companion-edit-name edit))
-               (`(,record . ,all) (gemini-companion-changes-of edit))
-               (hunks (or (gemini-companion-changes-not-undone all)
-                          (user-error "%s was not changed by this" name)))
-               (changes (gemini-companion-record-without look hunks)))
+(defun gemini-companion-undo--step-of-lines (edit seen whole)
+  "Return the step that undoes EDIT in the lines of SEEN.
+WHOLE is the step for the bytes of the file, and replaces those of the lines if
+these are then as before EDIT; or it is nil.  For SEEN, see
+`gemini-companion-undo--step'."
+  (let* ((name (gemini-companion-edit-name edit))
+         (look (if seen
+                   (gemini-companion-changes-seen-look seen)
+                 (user-error "%s %s; the text before is in %s" name
+                             (if (gemini-companion-edit-texts-utf-8-p edit)
+                                 "has changed since, and its lines are no longer known"
+                               "is not text in UTF-8 and has changed since")
+                             (buffer-name (gemini-companion-undo--before edit)))))
+         (record (car (gemini-companion-changes-of edit)))
+         (file (gemini-companion-edit-file edit))
+         (hunks (or (gemini-companion-changes-not-undone
+                     (cdr (gemini-companion-changes-of edit)))
+                    (user-error "%s was not changed by this" name)))
+         (changes (gemini-companion-record-without look hunks)))
     (when-let* ((line (gemini-companion-record-conflict look hunks)))
       (user-error "%s: line %d has changed since; undo its changes one by one"
                   name (1+ line)))
-    (cons (if (and bytes
-                   (gemini-companion-undo--restored-p edit bytes seen changes))
-              (gemini-companion-step-make
-               :kind 'undone :on t :record record :hunks hunks
-               :before bytes :after (gemini-companion-edit-bytes-before edit))
-            (gemini-companion-step-of-changes
-             record changes hunks t
-             (and bytes (gemini-companion-names-of-copy
-                         (gemini-companion-edit-file edit)))))
-          changes)))
+    (if (and whole
+             (equal (gemini-companion-changes-lines-of-content
+                     (gemini-companion-changes-content-with
+                      record (gemini-companion-step-after whole)))
+                    (gemini-companion-lines-without
+                     changes (gemini-companion-changes-seen-lines seen))))
+        (gemini-companion-step-make
+         :kind 'undone :on t :record record :hunks hunks
+         :before (gemini-companion-step-before whole)
+         :after (gemini-companion-step-after whole))
+      (gemini-companion-step-of-changes
+       record changes hunks t
+       (and (null (gemini-companion-revert-unsaved file))
+            (gemini-companion-names-of-copy file))))))
 
 (defun gemini-companion-undo--before (edit)
   "Return a buffer with the text before EDIT, which is not displayed."
@@ -569,23 +570,11 @@ value, see `gemini-companion-undo--step'."
     (current-buffer)))
 
 (defun gemini-companion-undo--format-kept-p (edit bytes)
-  "Return non-nil if BYTES have the format in which EDIT has written its file.
-Otherwise, others have converted the file, which stays so."
+  "Return non-nil if BYTES have the format in which EDIT has written its file."
   (null (gemini-companion-format-conversion
          (gemini-companion-edit-format edit)
          (gemini-companion-content-format
           (gemini-companion-edit-texts-with edit bytes)))))
-
-(defun gemini-companion-undo--restored-p (edit bytes seen changes)
-  "Return non-nil if the file with BYTES and SEEN has the text before EDIT.
-That is so once CHANGES are undone there."
-  (when-let* ((before (gemini-companion-edit-bytes-before edit))
-              (record (car (gemini-companion-changes-of edit))))
-    (and (gemini-companion-undo--format-kept-p edit bytes)
-         (equal (gemini-companion-changes-lines-of-content
-                 (gemini-companion-changes-content-with record before))
-                (gemini-companion-lines-without
-                 changes (gemini-companion-changes-seen-lines seen))))))
 
 (provide 'gemini-companion-undo)
 ;;; gemini-companion-undo.el ends here
