@@ -207,14 +207,6 @@ The changes of RECORD are then not in the text of the buffer."
                          (gemini-companion-changes-file-edit record))
                 (gemini-companion-revert-blocked-reason (current-buffer)))))
 
-(defun gemini-companion-walk--beyond-p (change line back at)
-  "Return non-nil if CHANGE is below LINE, the line of point; if BACK, above it.
-If AT is non-nil, a change on LINE counts."
-  (let ((start (gemini-companion-hunk-new change)))
-    (cond (back (< start line))
-          (at (<= line start))
-          (t (< line start)))))
-
 (defun gemini-companion-walk--next (back &optional at others)
   "Visit the file of the next change, or of the previous one if BACK is non-nil.
 After the last change of this file, go to the first change of the next file.
@@ -222,41 +214,42 @@ If AT is non-nil, the change at point counts as the next one.  OTHERS are
 the records of the next files, by default those after this one.  Return a
 list of the record, the change, and a text about files that were skipped."
   (let* ((here (gemini-companion-changes-here))
-         (beyond (and here
-                      ;; If the last file was deleted, another one is in its window.
-                      (or (null others) (memq here (last others)))
-                      ;; Otherwise its changes are not in the text of this buffer.
-                      (gemini-companion-changes-buffer here)
-                      (let ((line (gemini-companion-walk--line)))
-                        (seq-filter
-                         (lambda (change)
-                           (gemini-companion-walk--beyond-p change line back at))
-                         (gemini-companion-changes-update here)))))
-         (skipped nil))
-    (if beyond
-        (list here (car (if back (last beyond) beyond)))
-      (or (seq-some
-           (lambda (record)
-             (pcase (gemini-companion-changes-visit record)
-               ((and why (pred stringp))
-                ;; The changes of a file that is skipped do not count any more.
-                (gemini-companion-changes-update record)
-                (push (format "; %s %s"
-                              (gemini-companion-edit-name
-                               (gemini-companion-changes-file-edit record) 'plain)
-                              why)
-                      skipped)
-                nil)
-               ('nil nil)
-               (changes (list record (car (if back (last changes) changes))
-                              (string-join (nreverse skipped))))))
-           (seq-filter #'gemini-companion-changes-file-known
-                       (or others (gemini-companion-walk--others here back))))
-          (user-error "%s%s"
-                      (if (gemini-companion-changes-left)
-                          "No other changes in a file"
-                        "No changes of a CLI are left")
-                      (string-join (nreverse skipped)))))))
+         (nearest (lambda (changes) (car (if back (last changes) changes))))
+         (next (and here
+                    ;; If the last file was deleted, another one is in its window.
+                    (or (null others) (memq here (last others)))
+                    ;; Otherwise its changes are not in the text of this buffer.
+                    (gemini-companion-changes-buffer here)
+                    (let ((line (gemini-companion-walk--line)))
+                      (funcall nearest
+                               (seq-filter
+                                (lambda (change)
+                                  (let ((start (gemini-companion-hunk-new change)))
+                                    (cond (back (< start line))
+                                          (at (<= line start))
+                                          (t (< line start)))))
+                                (gemini-companion-changes-update here)))))))
+    (if next
+        (list here next)
+      (cl-loop
+       for record in (seq-filter #'gemini-companion-changes-file-known
+                                 (or others (gemini-companion-walk--others here back)))
+       for changes = (gemini-companion-changes-visit record)
+       if (stringp changes)
+       collect (format "; %s %s"
+                       (gemini-companion-edit-name
+                        (gemini-companion-changes-file-edit record) 'plain)
+                       changes)
+       into skipped
+       ;; The changes of a file that is skipped do not count any more.
+       and do (gemini-companion-changes-update record)
+       else if changes
+       return (list record (funcall nearest changes) (string-join skipped))
+       finally (user-error "%s%s"
+                           (if (gemini-companion-changes-left)
+                               "No other changes in a file"
+                             "No changes of a CLI are left")
+                           (string-join skipped))))))
 
 (defun gemini-companion-walk--others (here &optional back)
   "Return the records after HERE, a record or nil, in the order of the walk.
@@ -280,7 +273,16 @@ text before the report."
 PREFIX and SUFFIX are texts before and after the report."
   (gemini-companion-walk--hide-before)
   (gemini-companion-walk--close-before)
-  (gemini-companion-walk--select (gemini-companion-changes-buffer record))
+  (let ((buffer (gemini-companion-changes-buffer record)))
+    (unless (eq buffer (current-buffer))
+      (pop-to-buffer buffer
+                     (if buffer-file-name
+                         '(display-buffer-same-window
+                           (category . gemini-companion-file))
+                       '((display-buffer-reuse-window
+                          gemini-companion-windows-beside-cover)
+                         (category . gemini-companion-overview)))))
+    (setq gemini-companion-walk--buffer buffer))
   (gemini-companion-walk--reveal change)
   (gemini-companion-walk--report
    (concat prefix (gemini-companion-walk--label record change) suffix)))
@@ -304,18 +306,6 @@ PREFIX and SUFFIX are texts before and after the report."
 
 ;;;; Display
 
-(defun gemini-companion-walk--select (buffer)
-  "Display BUFFER in the selected window, unless it is displayed there."
-  (unless (eq buffer (current-buffer))
-    (pop-to-buffer buffer
-                   (if buffer-file-name
-                       '(display-buffer-same-window
-                         (category . gemini-companion-file))
-                     '((display-buffer-reuse-window
-                        gemini-companion-windows-beside-cover)
-                       (category . gemini-companion-overview)))))
-  (setq gemini-companion-walk--buffer buffer))
-
 (defun gemini-companion-walk--reveal (change)
   "Go to CHANGE in the current buffer, and make it visible.
 It is visible with two lines above it, or its beginning if it is longer
@@ -335,16 +325,14 @@ than the window.  Scroll only if needed, as `next-error' does."
     ;; invisible.
     (setq disable-point-adjustment t)
     (gemini-companion-walk--scroll change 0)
-    (gemini-companion-walk--go-to-difference change)))
-
-(defun gemini-companion-walk--go-to-difference (change)
-  "Go to where the first line of CHANGE, at point, differs from the previous text.
-Stay if that position is visible, as it is unless the line is long."
-  (let ((same (gemini-companion-walk--same change)))
-    (when (if truncate-lines
-              (< (- (window-width) 10) (length same) (- (line-end-position) (point)))
-            (< (window-body-height) (+ 2 (gemini-companion-walk--rows same))))
-      (forward-char (length same)))))
+    ;; Where a long line differs from the previous text may not be visible.
+    (let ((same (gemini-companion-walk--same change)))
+      (when (if truncate-lines
+                (< (- (window-width) 10)
+                   (length same)
+                   (- (line-end-position) (point)))
+              (< (window-body-height) (+ 2 (gemini-companion-walk--rows same))))
+        (forward-char (length same))))))
 
 (defun gemini-companion-walk--same (change)
   "Return the common prefix of the first line of CHANGE, at point, and the old one."
@@ -507,33 +495,17 @@ counted from the first line of CHANGE on."
 
 ;;;; Keeping and undoing
 
-(defun gemini-companion-walk--turn-changes ()
-  "Return the changes of the turn of the change at point.
-The value is a cons of a list of (RECORD . CHANGES), and of the number of
-changes that are left out, since an edit of another turn has also written some
-of their lines."
-  (pcase-let* ((`(,_ . ,change) (gemini-companion-walk--here))
-               (turn (gemini-companion-edit-turn
-                      (car (gemini-companion-record-change-edits change)))))
-    (gemini-companion-walk--changes-of
-     (lambda (edit) (eq turn (gemini-companion-edit-turn edit))))))
-
-(defun gemini-companion-walk--changes-of (predicate)
-  "Return the changes at the last update whose edits all satisfy PREDICATE.
-The value is a cons of a list of (RECORD . CHANGES), and of the number of
-changes of which only some edits do."
-  (let ((shared 0)
-        (groups nil))
-    (dolist (record (gemini-companion-changes-files))
-      (let ((changes (seq-filter
-                      (lambda (change)
-                        (pcase (gemini-companion-changes-share change predicate)
-                          ('all t)
-                          ('some (ignore (cl-incf shared)))))
-                      (gemini-companion-changes-file-known record))))
-        (when changes
-          (push (cons record changes) groups))))
-    (cons (nreverse groups) shared)))
+(defun gemini-companion-walk--with-share (share by)
+  "Return the changes of which SHARE was written by edits that satisfy BY.
+SHARE is `all' or `some', see `gemini-companion-changes-share'.  The value is a
+list of (RECORD . CHANGES), as of the last update."
+  (cl-loop for record in (gemini-companion-changes-files)
+           for changes = (seq-filter
+                          (lambda (change)
+                            (eq share (gemini-companion-changes-share change by)))
+                          (gemini-companion-changes-file-known record))
+           when changes
+           collect (cons record changes)))
 
 (defun gemini-companion-walk--after (others what)
   "Report WHAT was done, and go to the next change, if there is one.
@@ -677,11 +649,38 @@ argument, undo those of the turn of the change at point, in all files.  New
 files are deleted, after asking."
   (interactive "P")
   (gemini-companion-walk--begin-here)
-  (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
-               (others (gemini-companion-walk--others (gemini-companion-changes-here))))
+  (gemini-companion-walk--decide-all nil turn))
+
+(defun gemini-companion-walk--decide-all (keep turn)
+  "Keep all changes of this file if KEEP is non-nil, or undo them.
+If TURN is non-nil, decide about those of the turn of the change at point, in
+all files.  What an edit of another turn has also written is left out.  Then go
+to the next change."
+  (let* ((here (gemini-companion-changes-here))
+         (turn (and turn
+                    (gemini-companion-edit-turn
+                     (car (gemini-companion-record-change-edits
+                           (cdr (gemini-companion-walk--here)))))))
+         (by (and turn (lambda (edit) (eq turn (gemini-companion-edit-turn edit)))))
+         (groups (if turn
+                     (gemini-companion-walk--with-share 'all by)
+                   (list (cons here
+                               (or (and here (gemini-companion-changes-update here))
+                                   (user-error "No changes in this buffer"))))))
+         (shared (if turn
+                     (length (seq-mapcat #'cdr
+                                         (gemini-companion-walk--with-share 'some by)))
+                   0))
+         (others (gemini-companion-walk--others here)))
     (gemini-companion-walk--after
-     others (concat (gemini-companion-undo-decide 'undo groups)
-                    (gemini-companion-walk--shared shared)))))
+     others
+     (concat (gemini-companion-undo-decide
+              (if keep 'keep 'undo)
+              (if keep (gemini-companion-changes-not-postponed groups) groups))
+             (and (< 0 shared)
+                  (format (ngettext "; %d change also has lines of another turn"
+                                    "; %d changes also have lines of another turn" shared)
+                          shared))))))
 
 (defun gemini-companion-keep-change ()
   "Keep the change at point, and go to the next one.
@@ -697,12 +696,7 @@ With TURN, a prefix argument, keep those of the turn of the change at
 point, in all files.  Changes that are marked later stay."
   (interactive "P")
   (gemini-companion-walk--begin-here)
-  (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
-               (others (gemini-companion-walk--others (gemini-companion-changes-here))))
-    (gemini-companion-walk--after
-     others (concat (gemini-companion-undo-decide
-                     'keep (gemini-companion-changes-not-postponed groups))
-                    (gemini-companion-walk--shared shared)))))
+  (gemini-companion-walk--decide-all 'keep turn))
 
 (defun gemini-companion-postpone-change ()
   "Decide about the change at point later, and go to the next one.
@@ -752,24 +746,6 @@ Go there, even to another file.  A new file that was deleted is created again."
             (setcar lines line)
           (push text lines))))
     (message "%s" (string-join (nreverse lines) "\n"))))
-
-(defun gemini-companion-walk--groups (turn)
-  "Return the changes of this file, or of the turn at point if TURN is non-nil.
-The value is as that of `gemini-companion-walk--turn-changes'."
-  (if turn
-      (gemini-companion-walk--turn-changes)
-    (let* ((record (gemini-companion-changes-here))
-           (changes (and record (gemini-companion-changes-update record))))
-      (unless changes
-        (user-error "No changes in this buffer"))
-      (cons (list (cons record changes)) 0))))
-
-(defun gemini-companion-walk--shared (count)
-  "Return a text about COUNT changes that were left out, or nil."
-  (when (and (integerp count) (< 0 count))
-    (format (ngettext "; %d change also has lines of another turn"
-                      "; %d changes also have lines of another turn" count)
-            count)))
 
 (provide 'gemini-companion-walk)
 ;;; gemini-companion-walk.el ends here
