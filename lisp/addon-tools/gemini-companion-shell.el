@@ -100,19 +100,15 @@ neither list."
     (gemini-companion-slices-later
      (append files nil)
      (lambda (file)
-       (if (or (gemini-companion-shell--in-trash-p file)
+       (if (or (and (stringp trash-directory)
+                    (gemini-companion-text-in-directory-p
+                     file (expand-file-name trash-directory)))
                (gemini-companion-privacy-name-hidden-p file))
            (push index hidden)
          (push index shared))
        (setq index (1+ index)))
      (lambda () (funcall answer (list :shared shared :hidden hidden)))
      (+ (float-time) seconds))))
-
-(defun gemini-companion-shell--in-trash-p (file)
-  "Return non-nil if FILE is in the directory for files that Emacs has deleted."
-  (and (stringp trash-directory)
-       (gemini-companion-text-in-directory-p file
-                                             (expand-file-name trash-directory))))
 
 ;;;; What Emacs writes
 
@@ -196,87 +192,69 @@ Another tool may be running: it has not written that."
      (gemini-companion-shell--bytes (gemini-companion-edit-file edit))
      'reported)))
 
-(defun gemini-companion-shell--writes-between (saved)
-  "Return the writes that Emacs made between two snapshots, in order.
-SAVED has the numbers of the last write as the first one began, and when it was
-complete, and those of the second one; or it is nil."
-  (pcase saved
-    (`(,first ,_ ,_ ,last)
-     (nreverse (seq-filter (lambda (write)
-                             (< first (gemini-companion-shell--write-number write)
-                                (1+ last)))
-                           gemini-companion-shell--writes)))))
+(defun gemini-companion-shell--writes-between (since until writes)
+  "Return those of WRITES whose numbers are above SINCE, and at most UNTIL."
+  (seq-filter (lambda (write)
+                (< since (gemini-companion-shell--write-number write) (1+ until)))
+              writes))
 
 (defun gemini-companion-shell--steps (before after writes saved)
   "Return what tools have made of a file, a list of (BEFORE . AFTER) in order.
 It had BEFORE, and then AFTER; both are bytes, or nil without a file.  What
-Emacs has written of it in between, WRITES, is left out.  For SAVED, see
-`gemini-companion-shell--writes-between'.  Return `unknown' if it is not known
-which of WRITES a snapshot has, or what they have made."
-  (catch 'unknown
-    (let ((steps nil))
-      (dolist (write (gemini-companion-shell--writes-after
-                      before (gemini-companion-shell--writes-before after writes saved)
-                      saved))
-        (pcase-let (((cl-struct gemini-companion-shell--write
-                                (before old) (after new) reported)
-                     write))
-          (cond ((and reported (equal new before)))
-                ((and reported (eq 'unknown old) (not (eq 'unknown new)))
-                 ;; What precedes it is not known.
-                 (setq before new))
-                (t
-                 (when (memq 'unknown (list old new))
-                   (throw 'unknown 'unknown))
-                 (unless (equal before old)
-                   (push (cons before old) steps))
-                 (setq before new)))))
-      (unless (equal before after)
-        (push (cons before after) steps))
-      (nreverse steps))))
+Emacs has written of it in between, WRITES, is left out.  SAVED has the numbers
+of the last write as the first snapshot began, and when it was complete, and
+those of the second one.  Return `unknown' if it is not known which of WRITES a
+snapshot has, or what they have made."
+  (pcase-let* ((`(,first ,complete ,began ,last) saved)
+               (between (lambda (since until)
+                          (gemini-companion-shell--writes-between since until writes)))
+               (early (gemini-companion-shell--writes-after
+                       before (funcall between first complete)))
+               (late (gemini-companion-shell--writes-before
+                      after (funcall between began last))))
+    (if (memq 'unknown (list early late))
+        'unknown
+      (let* ((writes (append early (funcall between complete began) late))
+             (had (cons before (mapcar #'gemini-companion-shell--write-after writes)))
+             (steps (append (cl-mapcar #'gemini-companion-shell--step-until had writes)
+                            (list (cons (car (last had)) after)))))
+        (if (seq-some (pcase-lambda (`(,old . ,new)) (memq 'unknown (list old new)))
+                      steps)
+            'unknown
+          (seq-remove (pcase-lambda (`(,old . ,new)) (equal old new)) steps))))))
 
-(defun gemini-companion-shell--writes-after (bytes writes saved)
-  "Return those of WRITES of a file that the first snapshot, with BYTES, has not.
-For SAVED, see `gemini-companion-shell--writes-between'; throw `unknown' if it
-is not known."
-  (pcase-let* ((`(,_ ,complete ,_ ,_) saved)
-               (early (seq-take-while (lambda (write)
-                                        (<= (gemini-companion-shell--write-number write)
-                                            complete))
-                                      writes))
-               (seen (seq-position (reverse early) bytes
-                                   (lambda (write bytes)
-                                     (equal bytes
-                                            (gemini-companion-shell--write-after
-                                             write))))))
-    (cond (seen
-           (nthcdr (- (length early) seen) writes))
-          ((and early
-                (not (equal bytes (gemini-companion-shell--write-before (car early)))))
-           (throw 'unknown 'unknown))
-          (t writes))))
+(defun gemini-companion-shell--step-until (bytes write)
+  "Return what tools have made of a file with BYTES before WRITE, a cons.
+Nothing is known of what precedes a report of other bytes without the previous
+ones, and nothing precedes a report of BYTES."
+  (pcase-let (((cl-struct gemini-companion-shell--write before after reported) write))
+    (cons bytes
+          (if (and reported (or (eq 'unknown before) (equal after bytes)))
+              bytes
+            before))))
 
-(defun gemini-companion-shell--writes-before (bytes writes saved)
-  "Return those of WRITES of a file that the second snapshot, with BYTES, has.
-For SAVED, see `gemini-companion-shell--writes-between'; throw `unknown' if it
-is not known."
-  (pcase-let* ((`(,_ ,_ ,began ,_) saved)
-               (late (seq-drop-while (lambda (write)
-                                       (<= (gemini-companion-shell--write-number write)
-                                           began))
-                                     writes))
-               (unseen (seq-position late bytes
-                                     (lambda (write bytes)
-                                       (equal bytes
-                                              (gemini-companion-shell--write-before
-                                               write))))))
-    (cond (unseen
-           (seq-take writes (+ (- (length writes) (length late)) unseen)))
-          ((and late
-                (not (equal bytes (gemini-companion-shell--write-after
-                                   (car (last late))))))
-           (throw 'unknown 'unknown))
-          (t writes))))
+(defun gemini-companion-shell--writes-after (bytes writes)
+  "Return those of WRITES of a file that a snapshot, with BYTES, has not.
+They were made while it was taken.  Return `unknown' if that is not known."
+  (let ((seen (seq-position (reverse (mapcar #'gemini-companion-shell--write-after
+                                             writes))
+                            bytes)))
+    (cond (seen (last writes seen))
+          ((or (null writes)
+               (equal bytes (gemini-companion-shell--write-before (car writes))))
+           writes)
+          (t 'unknown))))
+
+(defun gemini-companion-shell--writes-before (bytes writes)
+  "Return those of WRITES of a file that a snapshot, with BYTES, has.
+They were made while it was taken.  Return `unknown' if that is not known."
+  (let ((unseen (seq-position (mapcar #'gemini-companion-shell--write-before writes)
+                              bytes)))
+    (cond (unseen (seq-take writes unseen))
+          ((or (null writes)
+               (equal bytes (gemini-companion-shell--write-after (car (last writes)))))
+           writes)
+          (t 'unknown))))
 
 ;;;; Refused calls
 
@@ -302,7 +280,10 @@ Texts are recorded, each as an edit, in slices.  What else was written is one
 edit."
   (let ((many (< gemini-companion-shell-most-texts (length changes)))
         ;; Later ones are of no interest, and these may be forgotten before the end.
-        (writes (gemini-companion-shell--writes-between (plist-get facts :saved)))
+        (writes (pcase (plist-get facts :saved)
+                  (`(,first ,_ ,_ ,last)
+                   (nreverse (gemini-companion-shell--writes-between
+                              first last gemini-companion-shell--writes)))))
         (taken (gemini-companion-shell--taken facts changes))
         (edits (gemini-companion-edits))
         (unmarked nil)
@@ -311,11 +292,16 @@ edit."
      (append changes nil)
      (lambda (change)
        (gemini-companion-log-guarded "Recording what a command wrote"
-         (pcase (gemini-companion-shell--record session facts change many writes
-                                                (alist-get change taken nil nil #'eq))
-           ('nil)
-           ('lost (push (aref change 0) lost))
-           (file (push file unmarked)))))
+         (pcase-let ((`[,name ,_ ,_ ,old-modes ,new-modes ,old ,new] change))
+           (pcase (gemini-companion-shell--record session facts change many writes
+                                                  (alist-get change taken nil nil #'eq))
+             ('lost (push name lost))
+             ('unmarked (push (gemini-companion-unmarked-entry name old new old-modes
+                                                               new-modes)
+                              unmarked))
+             ('modes (push (gemini-companion-unmarked-entry name nil nil old-modes
+                                                            new-modes)
+                           unmarked))))))
      (lambda ()
        (gemini-companion-shell--record-unmarked session facts (nreverse unmarked))
        (gemini-companion-shell--announce session facts (length changes) lost)
@@ -343,8 +329,8 @@ edit."
   "Record CHANGE of SESSION, see `gemini-companion-shell-wrote', with FACTS.
 If MANY is non-nil, its contents were not sent.  WRITES are those of Emacs
 meanwhile, and TAKEN is as in `gemini-companion-shell--taken'.  Return nil if
-the change is recorded, or is the user's; `lost' if it cannot be; or else a
-`gemini-companion-unmarked-entry'."
+the change is recorded, or is the user's; `lost' if it cannot be; `unmarked' if
+it has no marks; or `modes' if the new modes of the file have none."
   (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes ,old ,new] change)
                (file (gemini-companion-names-below (plist-get facts :root) name))
                (true-name (gemini-companion-text-true-name file))
@@ -357,20 +343,14 @@ the change is recorded, or is the user's; `lost' if it cannot be; or else a
                (writes (seq-filter (lambda (write)
                                      (equal true-name
                                             (gemini-companion-shell--write-file write)))
-                                   writes))
-               (unmarked (gemini-companion-unmarked-entry
-                          name old new old-modes new-modes)))
+                                   writes)))
     (cond
      ((or (memq 'unknown (list before after))
           (and moved (null writes)))
       'lost)
      ((or many
-          (equal before after)
-          (not (seq-every-p #'gemini-companion-shell--text-p (list before after)))
-          (not (seq-every-p #'gemini-companion-shell--plain-p
-                            (list old-modes new-modes)))
-          (gemini-companion-shell--too-large-p (or before "") (or after "")))
-      (if writes 'lost unmarked))
+          (not (gemini-companion-shell--markable-p before after old-modes new-modes)))
+      (if writes 'lost 'unmarked))
      (t
       (pcase (gemini-companion-shell--steps before after writes (plist-get facts :saved))
         ('unknown 'lost)
@@ -388,7 +368,18 @@ the change is recorded, or is the user's; `lost' if it cannot be; or else a
                                                            name)))
                           (plist-get facts :made))))
          (unless (or (= old-modes new-modes) (memq 0 (list old-modes new-modes)))
-           (gemini-companion-unmarked-entry name nil nil old-modes new-modes))))))))
+           'modes)))))))
+
+(defun gemini-companion-shell--markable-p (before after old-modes new-modes)
+  "Return non-nil if what has changed from BEFORE to AFTER can be marked.
+Both are bytes, or nil without a file; OLD-MODES and NEW-MODES are as in git.
+That is so for regular files with texts that differ, but not too much."
+  (and (not (equal before after))
+       (seq-every-p (lambda (bytes) (not (string-search "\0" (or bytes ""))))
+                    (list before after))
+       (seq-every-p (lambda (modes) (memq modes '(#o100644 #o100755 0)))
+                    (list old-modes new-modes))
+       (not (gemini-companion-shell--too-large-p (or before "") (or after "")))))
 
 (defun gemini-companion-shell--record-unmarked (session facts files)
   "Record that SESSION has written FILES, `gemini-companion-unmarked-entry's.
@@ -551,16 +542,6 @@ that an edit of a CLI has written to FILE, a true name."
           (file-error 'unknown))
       (ignore-error file-error
         (delete-file content)))))
-
-(defun gemini-companion-shell--text-p (bytes)
-  "Return non-nil if BYTES are those of a text, or nil."
-  (or (null bytes)
-      (and (stringp bytes)
-           (not (string-search "\0" bytes)))))
-
-(defun gemini-companion-shell--plain-p (modes)
-  "Return non-nil if MODES are those of a regular file in git, or 0."
-  (memq modes '(#o100644 #o100755 0)))
 
 (defun gemini-companion-shell--announce (session facts count lost)
   "Display what SESSION has written that is not recorded, by FACTS.

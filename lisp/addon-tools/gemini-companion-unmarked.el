@@ -81,6 +81,9 @@ has, such as #o100644, or 0 without a file."
 (defconst gemini-companion-unmarked--most-named 20
   "Maximum number of files whose names are displayed.")
 
+(defconst gemini-companion-unmarked-most-problems 3
+  "Maximum number of problems of an undo that are displayed.")
+
 ;;;; Recording
 
 (defun gemini-companion-unmarked-record (unmarked)
@@ -277,14 +280,15 @@ For DONE and the value, see `gemini-companion-step-do'."
         (functions gemini-companion-step-decided-functions))
     (gemini-companion-unmarked--change
      unmarked (gemini-companion-step-hunks step) on
-     (pcase-lambda (`(,changed . ,problems))
-       (let ((gemini-companion-step-decided-functions functions)
-             (text (string-join (if (nthcdr 3 problems)
-                                    (append (seq-take problems 3)
-                                            (list (format "and %d more"
-                                                          (- (length problems) 3))))
-                                  problems)
-                                "; ")))
+     (gemini-companion-step-lost step)
+     (lambda (changed problems)
+       (let* ((gemini-companion-step-decided-functions functions)
+              (most gemini-companion-unmarked-most-problems)
+              (more (- (length problems) most))
+              (text (string-join (append (seq-take problems most)
+                                         (and (< 0 more)
+                                              (list (format "and %d more" more))))
+                                 "; ")))
          (setf (gemini-companion-step-hunks back) changed)
          (gemini-companion-attribution-set-undone
           unmarked (null (gemini-companion-undo-several-left unmarked)))
@@ -294,8 +298,7 @@ For DONE and the value, see `gemini-companion-step-do'."
          (if changed
              (funcall done nil back)
            (funcall done (format "%s: %s" (gemini-companion-edit-name unmarked) text)
-                    nil))))
-     (gemini-companion-step-lost step))
+                    nil)))))
     back))
 
 (defun gemini-companion-unmarked--done (on count)
@@ -305,57 +308,57 @@ For DONE and the value, see `gemini-companion-step-do'."
     (format (concat (if on "Undid " "Restored ") (ngettext "%d file" "%d files" count))
             count)))
 
-(defun gemini-companion-unmarked--change (unmarked files undone done &optional lost)
+(defun gemini-companion-unmarked--change (unmarked files undone lost done)
   "Give FILES of UNMARKED the contents before the call if UNDONE is non-nil.
 Otherwise give them those after it.  A file that has other contents now, or
-unsaved text in its buffer, is not changed.  DONE is called, later, with a cons
-of a list of the changed files, and one of problems, texts.  LOST are the files
-that may be deleted for good, absolute names, or t.  Signal a `user-error' if
-nothing can be changed."
+unsaved text in its buffer, is not changed.  LOST are the files that may be
+deleted for good, absolute names, or t.  DONE is called, later, with a list of
+the changed files, and one of problems, texts.  Signal a `user-error' if nothing
+can be changed."
   (when-let* ((problem (gemini-companion-step-several-problem unmarked)))
     (user-error "%s %s" (gemini-companion-edit-name unmarked) problem))
   (setf (gemini-companion-unmarked-busy unmarked)
         (plist-get (gemini-companion-server-info) :pid))
-  (pcase-let* ((`(,saved . ,problems) (gemini-companion-unmarked--saved unmarked files))
-               (goes (gemini-companion-unmarked--going saved undone))
-               (problems (append (and undone
-                                      (gemini-companion-unmarked--never-undone unmarked))
-                                 problems))
-               (add (lambda (more) (setq problems (append problems more))))
-               (write
-                (lambda (stays gone)
-                  (gemini-companion-unmarked--write
-                   unmarked stays undone gone
-                   (pcase-lambda (`(,written . ,more))
-                     (funcall add more)
-                     (gemini-companion-unmarked--end
-                      unmarked (append gone written) undone)
-                     (funcall done (cons (append gone written) problems)))))))
+  (pcase-let ((`(,saved . ,unsaved) (gemini-companion-unmarked--saved unmarked files)))
+    (gemini-companion-unmarked--delete-going
+     unmarked saved undone lost
+     (lambda (stays gone kept)
+       (gemini-companion-unmarked--write
+        unmarked stays undone gone
+        (pcase-lambda (`(,written . ,unwritten))
+          (let ((changed (append gone written)))
+            (gemini-companion-unmarked--end unmarked changed undone)
+            (funcall done changed
+                     (append (and undone
+                                  (gemini-companion-unmarked--never-undone unmarked))
+                             unsaved kept unwritten)))))))))
+
+(defun gemini-companion-unmarked--delete-going (unmarked files undone lost then)
+  "Delete those of FILES of UNMARKED that do not exist once they are UNDONE.
+FILES have no unsaved text.  THEN is called, maybe later, with those that are to
+be written, those that were deleted, and a list of problems.  For UNDONE and
+LOST, see `gemini-companion-unmarked--change'."
+  (let ((goes (gemini-companion-unmarked--going files undone)))
     (if (null goes)
-        (funcall write saved nil)
+        (funcall then files nil nil)
       ;; Nothing is deleted before it is known that the others can be written.
       (gemini-companion-unmarked--ask
-       unmarked saved undone goes t
-       (pcase-lambda (`(,possible . ,more))
-         (funcall add more)
-         (pcase-let ((`(,saved . ,more)
-                      (gemini-companion-unmarked--saved unmarked possible)))
-           (funcall add more)
-           (let* ((goes (gemini-companion-unmarked--going saved undone))
-                  (renamed (and undone
-                                (gemini-companion-unmarked--renamed unmarked saved))))
-             (funcall add (mapcar (pcase-lambda (`(,file . ,old))
-                                    (gemini-companion-unmarked--renamed-text file old))
-                                  renamed))
-             (gemini-companion-unmarked--delete
-              unmarked
-              (gemini-companion-unmarked--without goes (mapcar #'car renamed))
-              undone
-              (pcase-lambda (`(,gone . ,more))
-                (funcall add more)
-                (funcall write (gemini-companion-unmarked--without saved goes)
-                         gone))
-              lost))))))))
+       unmarked files undone goes t
+       (pcase-lambda (`(,possible . ,impossible))
+         (pcase-let* ((`(,saved . ,unsaved)
+                       (gemini-companion-unmarked--saved unmarked possible))
+                      (goes (gemini-companion-unmarked--going saved undone))
+                      (renamed (and undone
+                                    (gemini-companion-unmarked--renamed unmarked saved))))
+           (gemini-companion-unmarked--delete
+            unmarked (gemini-companion-unmarked--without goes (mapcar #'car renamed))
+            undone
+            (pcase-lambda (`(,gone . ,undeleted))
+              (funcall then (gemini-companion-unmarked--without saved goes) gone
+                       (append impossible unsaved
+                               (mapcar #'gemini-companion-unmarked--renamed-text renamed)
+                               undeleted)))
+            lost)))))))
 
 (defun gemini-companion-unmarked--renamed (unmarked files)
   "Return those of FILES that UNMARKED has renamed and that stay, an alist.
@@ -370,12 +373,12 @@ which cannot.  So nothing else would have the contents."
              for old = (gethash (gemini-companion-unmarked-entry-after file) stay)
              when old collect (cons file old))))
 
-(defun gemini-companion-unmarked--renamed-text (file old)
-  "Return a text that FILE stays, which was renamed from OLD."
+(defun gemini-companion-unmarked--renamed-text (renamed)
+  "Return a text that the car of RENAMED stays: it was renamed from the cdr."
   (gemini-companion-unmarked--sentence
-   file (format "is %s, renamed, which cannot be created again"
-                (gemini-companion-names-shown
-                 (gemini-companion-unmarked-entry-name old)))))
+   (car renamed) (format "is %s, renamed, which cannot be created again"
+                         (gemini-companion-names-shown
+                          (gemini-companion-unmarked-entry-name (cdr renamed))))))
 
 (defun gemini-companion-unmarked--never-undone (unmarked)
   "Return which files of UNMARKED stay as they are when it is undone, texts."

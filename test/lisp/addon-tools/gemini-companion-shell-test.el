@@ -26,13 +26,17 @@
       (insert text))
     (revert-buffer t t t)))
 
+(defvar gemini-companion-shell-test-first nil
+  "The number of the last write before the test.")
+
 (defmacro gemini-companion-shell-test-with-file (text &rest body)
-  "Evaluate BODY in a buffer of a new file with TEXT, while a tool is running."
+  "Evaluate BODY in a buffer of a new file with TEXT, while a tool is running.
+`session' is its CLI."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-directory (list (list "a.txt" ,text))
+  `(gemini-companion-test-with-edits (list (list "a.txt" ,text))
      (let ((mode-require-final-newline nil)
            (make-backup-files nil)
-           (gemini-companion-shell--number 0))
+           (gemini-companion-shell-test-first (gemini-companion-shell-saved 0)))
        (gemini-companion-part-start 'shell)
        (unwind-protect
            (with-current-buffer (find-file-noselect "a.txt")
@@ -44,67 +48,127 @@
                (kill-buffer)))
          (gemini-companion-part-stop 'shell)))))
 
-(defun gemini-companion-shell-test-steps (before after &optional saved)
-  "Return what tools have made of the file of this buffer, BEFORE to AFTER.
-SAVED is as in `gemini-companion-shell--writes-between', by default such that no
-write was made while a snapshot was taken."
-  (let ((saved (or saved (list 0 0
-                               gemini-companion-shell--number
-                               gemini-companion-shell--number))))
-    (gemini-companion-shell--steps
-     before after (gemini-companion-shell--writes-between saved) saved)))
+(defun gemini-companion-shell-test-blob (content)
+  "Return the name of CONTENT, a string of bytes or nil, in git."
+  (if content
+      (secure-hash 'sha1 (concat (format "blob %d\0" (length content)) content))
+    ""))
+
+(defun gemini-companion-shell-test-change (name before after &optional old new)
+  "Return what the server sends if NAME had BEFORE, and has AFTER now.
+Both are bytes or nil.  OLD and NEW are its modes as in git."
+  (cl-flet ((content (bytes)
+              (and bytes
+                   (let ((file (make-temp-file "content")))
+                     (gemini-companion-text-write file bytes)
+                     file)))
+            (modes (modes bytes)
+              (if bytes (or modes #o100644) 0)))
+    (vector name (content before) (content after)
+            (modes old before) (modes new after)
+            (gemini-companion-shell-test-blob before)
+            (gemini-companion-shell-test-blob after))))
+
+(defun gemini-companion-shell-test-wrote (session changes &rest facts)
+  "Let SESSION report CHANGES of the current directory with FACTS."
+  (let ((done nil))
+    (gemini-companion-shell-wrote
+     session
+     `(,@facts :root ,default-directory :command "make" :problem ""
+               :count ,(length changes) :by_git 0 :unseen 0 :saved (0 0 0 0))
+     (vconcat changes)
+     (lambda (_) (setq done t)))
+    (gemini-companion-test-eventually done)))
+
+(defmacro gemini-companion-shell-test-said (&rest body)
+  "Evaluate BODY, and return what was announced about a command, or nil."
+  (declare (indent 0) (debug t))
+  `(let ((said nil))
+     (cl-letf (((symbol-function 'gemini-companion-idle-announce)
+                (lambda (text) (push text said))))
+       ,@body)
+     (should-not (cdr said))
+     (car said)))
+
+(defun gemini-companion-shell-test-numbers (&optional counts)
+  "Return the numbers of the last write as two snapshots began and were complete.
+COUNTS are those of the writes of the test until then; by default, none was made
+while a snapshot was taken."
+  (let ((last (gemini-companion-shell-saved 0)))
+    (if counts
+        (mapcar (apply-partially #'+ gemini-companion-shell-test-first) counts)
+      (list gemini-companion-shell-test-first gemini-companion-shell-test-first
+            last last))))
+
+(defun gemini-companion-shell-test-steps (session before after &optional counts)
+  "Return what SESSION has made of the file of this buffer, BEFORE to AFTER.
+The value is a list of (BEFORE . AFTER) for the edits that are recorded, or
+`unknown'.  For COUNTS, see `gemini-companion-shell-test-numbers'."
+  (let ((known (gemini-companion-edits)))
+    (if (gemini-companion-shell-test-said
+          (gemini-companion-shell-test-wrote
+           session (list (gemini-companion-shell-test-change "a.txt" before after))
+           :saved (gemini-companion-shell-test-numbers counts)))
+        'unknown
+      (mapcar (lambda (edit)
+                (cons (gemini-companion-edit-bytes-before edit)
+                      (gemini-companion-edit-after edit)))
+              (seq-difference (gemini-companion-edits) known #'eq)))))
 
 (ert-deftest gemini-companion-shell-saves-are-left-out-of-what-tools-write ()
   (gemini-companion-shell-test-with-file "1"
-    (should (equal '(("1" . "2")) (gemini-companion-shell-test-steps "1" "2")))
+    (should (equal '(("1" . "2")) (gemini-companion-shell-test-steps session "1" "2")))
     (gemini-companion-shell-test-write "12")
     (gemini-companion-shell-test-save "user 12")
     (gemini-companion-shell-test-write "user 123")
     (should (equal '(("1" . "12") ("user 12" . "user 123"))
-                   (gemini-companion-shell-test-steps "1" "user 123")))))
+                   (gemini-companion-shell-test-steps session "1" "user 123")))))
 
 (ert-deftest gemini-companion-shell-only-saves-are-no-step ()
   (gemini-companion-shell-test-with-file "1"
     (gemini-companion-shell-test-save "2")
     (gemini-companion-shell-test-save "3")
-    (should-not (gemini-companion-shell-test-steps "1" "3"))
+    (should-not (gemini-companion-shell-test-steps session "1" "3"))
     ;; The snapshots may have been taken between the saves.
-    (should-not (gemini-companion-shell-test-steps "2" "3" '(0 1 2 2)))
-    (should-not (gemini-companion-shell-test-steps "1" "2" '(0 0 1 2)))
-    (should-not (gemini-companion-shell-test-steps "3" "3" '(0 2 2 2)))
+    (should-not (gemini-companion-shell-test-steps session "2" "3" '(0 1 2 2)))
+    (should-not (gemini-companion-shell-test-steps session "1" "2" '(0 0 1 2)))
     ;; Who has written it at once with a save is not known.
-    (should (eq 'unknown (gemini-companion-shell-test-steps "0" "3" '(0 1 2 2))))
-    (should (eq 'unknown (gemini-companion-shell-test-steps "1" "4" '(0 0 1 2))))))
+    (should (eq 'unknown (gemini-companion-shell-test-steps session "0" "3" '(0 1 2 2))))
+    (should (eq 'unknown (gemini-companion-shell-test-steps session "1" "4" '(0 0 1 2))))))
 
 (ert-deftest gemini-companion-shell-only-saves-of-the-interval-count ()
   (gemini-companion-shell-test-with-file "1"
     (gemini-companion-shell-test-save "2")
     (gemini-companion-shell-test-write "1")
     ;; An old save is no text before, though it leads to the text now.
-    (should (equal '(("1" . "2")) (gemini-companion-shell-test-steps "1" "2" '(1 1 1 1))))
+    (should (equal '(("1" . "2"))
+                   (gemini-companion-shell-test-steps session "1" "2" '(1 1 1 1))))
     (gemini-companion-shell-test-save "3")
-    (should (= 2 (gemini-companion-shell-saved 1)))
-    (should (equal '("3") (mapcar #'gemini-companion-shell--write-after
-                                  gemini-companion-shell--writes)))
+    (should (equal '(("2" . "1")) (gemini-companion-shell-test-steps session "1" "3")))
+    ;; The first save is forgotten.
+    (should (= (+ 2 gemini-companion-shell-test-first)
+               (gemini-companion-shell-saved (1+ gemini-companion-shell-test-first))))
+    (should-not (gemini-companion-shell-test-steps session "1" "3"))
     ;; The end of all tools may precede a report.
     (gemini-companion-shell-called nil)
-    (should-not (gemini-companion-shell-test-steps "1" "3" '(1 1 2 2)))
+    (should-not (gemini-companion-shell-test-steps session "1" "3" '(1 1 2 2)))
     (gemini-companion-shell-test-save "4")
-    (should (= 2 (gemini-companion-shell-saved 1)))))
+    (should (= (+ 2 gemini-companion-shell-test-first)
+               (gemini-companion-shell-saved 0)))))
 
 (ert-deftest gemini-companion-shell-save-that-fails-is-none ()
   (gemini-companion-shell-test-with-file "1"
     (let ((write-contents-functions (list (lambda () (error "Disk full")))))
       (should-error (gemini-companion-shell-test-save "2")))
     (gemini-companion-shell-test-write "3")
-    (should (equal '(("1" . "3")) (gemini-companion-shell-test-steps "1" "3")))))
+    (should (equal '(("1" . "3")) (gemini-companion-shell-test-steps session "1" "3")))))
 
 (ert-deftest gemini-companion-shell-save-of-an-unknown-text-is-said ()
   (gemini-companion-shell-test-with-file "1"
     (gemini-companion-shell-called nil)
     (add-hook 'before-save-hook (lambda () (gemini-companion-shell-called t)) 100 t)
     (gemini-companion-shell-test-save "2")
-    (should (eq 'unknown (gemini-companion-shell-test-steps "1" "2")))))
+    (should (eq 'unknown (gemini-companion-shell-test-steps session "1" "2")))))
 
 (ert-deftest gemini-companion-shell-text-of-an-edit-that-comes-back-is-written ()
   (gemini-companion-test-with-edits '(("a" "cli\n"))
@@ -140,7 +204,7 @@ write was made while a snapshot was taken."
   (gemini-companion-shell-test-with-file "1"
     (let ((file buffer-file-name))
       (gemini-companion-trash-delete file 'agreed)
-      (should-not (gemini-companion-shell-test-steps "1" nil)))))
+      (should-not (gemini-companion-shell-test-steps session "1" nil)))))
 
 (ert-deftest gemini-companion-shell-excluded-files-are-hidden-from-the-server ()
   (gemini-companion-test-with-directory '(("a.txt" "") (".env" ""))
@@ -166,38 +230,6 @@ write was made while a snapshot was taken."
         (should (eq all (length= (plist-get answer :shared) (length files))))
         (should-not (plist-get answer :hidden))))))
 
-(defun gemini-companion-shell-test-blob (content)
-  "Return the name of CONTENT, a string of bytes or nil, in git."
-  (if content
-      (secure-hash 'sha1 (concat (format "blob %d\0" (length content)) content))
-    ""))
-
-(defun gemini-companion-shell-test-change (name before after &optional old new)
-  "Return what the server sends if NAME had BEFORE, and has AFTER now.
-Both are bytes or nil.  OLD and NEW are its modes as in git."
-  (cl-flet ((content (bytes)
-              (and bytes
-                   (let ((file (make-temp-file "content")))
-                     (gemini-companion-text-write file bytes)
-                     file)))
-            (modes (modes bytes)
-              (if bytes (or modes #o100644) 0)))
-    (vector name (content before) (content after)
-            (modes old before) (modes new after)
-            (gemini-companion-shell-test-blob before)
-            (gemini-companion-shell-test-blob after))))
-
-(defun gemini-companion-shell-test-wrote (session changes &rest facts)
-  "Let SESSION report CHANGES of the current directory with FACTS."
-  (let ((done nil))
-    (gemini-companion-shell-wrote
-     session
-     `(,@facts :root ,default-directory :command "make" :problem ""
-               :count ,(length changes) :by_git 0 :unseen 0 :saved (0 0 0 0))
-     (vconcat changes)
-     (lambda (_) (setq done t)))
-    (gemini-companion-test-eventually done)))
-
 (defun gemini-companion-shell-test-edits ()
   "Return the names and commands of the edits that are recorded here."
   (mapcar (lambda (edit)
@@ -222,8 +254,8 @@ Both are bytes or nil.  OLD and NEW are its modes as in git."
                          (list (gemini-companion-shell-test-change "b" nil "mine\n")
                                (gemini-companion-shell-test-change "c" nil "other\n")
                                (gemini-companion-shell-test-change "image" nil "mine\0"))
-                         :saved (list 0 0 gemini-companion-shell--number
-                                       gemini-companion-shell--number))
+                         :saved (let ((last (gemini-companion-shell-saved 0)))
+                                  (list 0 0 last last)))
                         (gemini-companion-test-run-timers)
                         said)))
             (should (equal '(("c" . "make") ("1 file" . "make"))
@@ -258,24 +290,20 @@ text is lost: b" said))))
 
 (ert-deftest gemini-companion-shell-edits-are-left-out-of-what-tools-write ()
   (gemini-companion-shell-test-with-file "1\n"
-    (gemini-companion-test-with-edits nil
-      (let ((file buffer-file-name))
-        (gemini-companion-shell-test-write "1\n2\n")
-        (gemini-companion-reported-write session file "1\n" "1\n2\n")
-        (gemini-companion-shell-test-write "0\n1\n2\n")
-        (should (equal '(("1\n2\n" . "0\n1\n2\n"))
-                       (gemini-companion-shell-test-steps "1\n" "0\n1\n2\n")))))))
+    (gemini-companion-shell-test-write "1\n2\n")
+    (gemini-companion-reported-write session buffer-file-name "1\n" "1\n2\n")
+    (gemini-companion-shell-test-write "0\n1\n2\n")
+    (should (equal '(("1\n2\n" . "0\n1\n2\n"))
+                   (gemini-companion-shell-test-steps session "1\n" "0\n1\n2\n")))))
 
 ;; It was a deletion by the command, whose undo made the file again.
 (ert-deftest gemini-companion-shell-edit-of-an-unknown-text-deletes-nothing ()
   (gemini-companion-shell-test-with-file "1\n"
-    (gemini-companion-test-with-edits nil
-      (let ((file buffer-file-name))
-        (gemini-companion-shell-test-write "2\n")
-        (gemini-companion-reported-write session file "\uFFFD\n" "2\n")
-        (gemini-companion-shell-test-write "2\n3\n")
-        (should (equal '(("2\n" . "2\n3\n"))
-                       (gemini-companion-shell-test-steps "1\n" "2\n3\n")))))))
+    (gemini-companion-shell-test-write "2\n")
+    (gemini-companion-reported-write session buffer-file-name "\uFFFD\n" "2\n")
+    (gemini-companion-shell-test-write "2\n3\n")
+    (should (equal '(("2\n" . "2\n3\n"))
+                   (gemini-companion-shell-test-steps session "1\n" "2\n3\n")))))
 
 (ert-deftest gemini-companion-shell-deleted-file-has-the-modes-of-new-files ()
   (pcase-dolist (`(,in-git ,default ,modes) '((#o100644 #o700 #o600)
@@ -400,18 +428,15 @@ not kept, 1 new repository" . "make"))
     (should (file-exists-p "x"))))
 
 (ert-deftest gemini-companion-shell-messages-escape-commands-and-names ()
-  (let ((shown nil))
-    (cl-letf (((symbol-function 'gemini-companion-idle-announce)
-               (lambda (text) (push text shown))))
-      (dolist (problem '("" "git: a\n\e[31m"))
-        (gemini-companion-shell--announce
-         (gemini-companion-session-make :id "1" :client "gemini")
-         (list :command "make\n\e[31m \u202E" :root "/p" :problem problem :count 2
-               :by_git 0 :unseen 0)
-         2 '("a\nb" "c\u202Ed"))))
-    (should (= 2 (length shown)))
-    (dolist (text shown)
-      (should (string-match-p "\\`[ -~]+\\'" text)))))
+  (dolist (problem '("" "git: a\n\e[31m"))
+    (should (string-match-p
+             "\\`[ -~]+\\'"
+             (gemini-companion-shell-test-said
+               (gemini-companion-shell-test-wrote
+                (gemini-companion-session-make :id "1" :client "gemini")
+                '(["a\nb" unknown unknown #o100644 #o100644 "x" "y"]
+                  ["c\u202Ed" unknown unknown #o100644 #o100644 "x" "y"])
+                :command "make\n\e[31m \u202E" :root "/p" :problem problem))))))
 
 (defun gemini-companion-shell-test-taken ()
   "Return the lines of the user that the last edit has taken, and if of a commit."
@@ -455,13 +480,15 @@ not kept, 1 new repository" . "make"))
 (ert-deftest gemini-companion-shell-saved-lines-that-are-taken-are-the-users ()
   (gemini-companion-shell-test-with-file "1\n"
     (gemini-companion-shell-test-save "1\nsaved\n")
-    (let ((writes gemini-companion-shell--writes)
-          (none '(t . "")))
-      (pcase (gemini-companion-shell--taken-by "1\nsaved\n" "1\n" none writes "/none")
-        (`(t . ,lines) (should (equal '("saved") (hash-table-keys lines))))
-        (_ (ert-fail "Not taken")))
-      (should-not (gemini-companion-shell--taken-by "1\nsaved\n" "saved\n" none writes
-                                                    "/none")))))
+    (pcase-dolist (`(,after ,taken) '(("2\n" (t "saved")) ("saved\n2\n" nil)))
+      (cl-letf (((symbol-function #'gemini-companion-notify-warn) #'ignore))
+        (gemini-companion-shell-test-wrote
+         session (list (gemini-companion-shell-test-change "a.txt" "1\n" after))
+         :saved (gemini-companion-shell-test-numbers)
+         :taken `((0 t ,(make-temp-file "taken")))))
+      (should (equal after (gemini-companion-edit-after
+                            (car (last (gemini-companion-edits))))))
+      (should (equal taken (gemini-companion-shell-test-taken))))))
 
 (ert-deftest gemini-companion-shell-names-are-those-of-files-in-the-project ()
   (gemini-companion-test-with-edits '(("~/f" "2\n") ("$HOME" "2\n") ("~/g" "\0"))
@@ -494,10 +521,14 @@ not kept, 1 new repository" . "make"))
 (ert-deftest gemini-companion-shell-what-is-not-recorded-is-said ()
   (let ((session (gemini-companion-session-make :id "1" :client "gemini"))
         (other (gemini-companion-session-make :id "2" :client "qwen")))
-    (cl-labels ((said-by (session &rest facts)
-                  (gemini-companion-shell--unrecorded
-                   session `(,@facts :root "/p" :problem "" :count 0 :by_git 0 :unseen 0)
-                   0 nil))
+    (cl-labels ((said-of (session changes &rest facts)
+                  (when-let* ((said (gemini-companion-shell-test-said
+                                      (apply #'gemini-companion-shell-test-wrote
+                                             session changes
+                                             (append facts '(:root "/p"))))))
+                    (substring said (+ 4 (string-search "'): " said)))))
+                (said-by (session &rest facts)
+                  (apply #'said-of session nil facts))
                 (said (&rest facts)
                   (apply #'said-by session facts))
                 (findings ()
@@ -530,9 +561,8 @@ not kept, 1 new repository" . "make"))
       (should (equal "7 files not recorded, as Emacs was busy" (said :unseen 7)))
       (should (equal (concat "not recorded, as you have written it at once, or its text "
                              "is lost: a.png")
-                     (gemini-companion-shell--unrecorded
-                      session '(:problem "" :count 1 :by_git 0 :unseen 0)
-                      1 '("a.png"))))
+                     (said-of session
+                              '(["a.png" unknown unknown #o100644 #o100644 "x" "y"]))))
       (said :over t))))
 
 (provide 'gemini-companion-shell-test)

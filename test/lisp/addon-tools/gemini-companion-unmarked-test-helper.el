@@ -71,20 +71,23 @@ It answers later, as a server does."
   "Change FILES of UNMARKED, by default all, so that they are UNDONE, or restored.
 Return a list of the number of changed files, and of problems."
   (let ((answer nil)
-        (files (or files
+        (said nil)
+        (gemini-companion-unmarked-most-problems 100))
+    (cl-letf (((symbol-function 'gemini-companion-idle-announce)
+               (lambda (text) (setq said text))))
+      (gemini-companion-step-do
+       (gemini-companion-step-make
+        :kind 'several :on undone :edit unmarked
+        :hunks (or files
                    (if undone
                        (gemini-companion-undo-several-left unmarked)
-                     (gemini-companion-unmarked-taken-back unmarked)))))
-    ;; As before a step, which this is not.
-    (when (fboundp 'gemini-companion-invariants--changes)
-      (gemini-companion-invariants--changes
-       (gemini-companion-step-make :kind 'several :edit unmarked :hunks files)))
-    (gemini-companion-unmarked--change
-     unmarked files undone
-     (pcase-lambda (`(,changed . ,problems))
-       (setq answer (list (length changed) problems))))
-    (gemini-companion-test-eventually answer)
-    answer))
+                     (gemini-companion-unmarked-taken-back unmarked))))
+       (lambda (_problem back)
+         (setq answer (list (if back (length (gemini-companion-step-hunks back)) 0)))))
+      (gemini-companion-test-eventually (and answer said)))
+    (append answer
+            (list (when (string-match "\\`[^:;]*[:;] " said)
+                    (split-string (substring said (match-end 0)) "; "))))))
 
 (provide 'gemini-companion-unmarked-test-helper)
 ;;; gemini-companion-unmarked-test-helper.el ends here

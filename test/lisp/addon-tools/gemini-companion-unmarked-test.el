@@ -130,22 +130,21 @@
 ;; All of them were deleted for good with the yes to one question.
 (ert-deftest gemini-companion-unmarked-file-that-would-be-gone-stays-alone ()
   (gemini-companion-unmarked-test-with
-    (let* ((gemini-companion-trash-most-bytes 2)
-           (files (gemini-companion-unmarked-files unmarked))
-           (item (gemini-companion-undo--item-of-files unmarked files))
-           (asked nil))
+    (let ((gemini-companion-trash-most-bytes 2)
+          (asked nil)
+          (ended nil))
       (cl-letf (((symbol-function 'yes-or-no-p)
-                 (lambda (question) (ignore (push question asked)))))
-        (pcase-let* ((`((,rest) . ,names)
-                      (gemini-companion-decide--without-lost (list item)))
-                     (left (gemini-companion-step-hunks
-                            (gemini-companion-decide-item-step rest))))
-          (should (= 1 (length asked)))
-          (should (string-search "tree/new/deep/a is larger than 2; delete for good? "
-                                 (car asked)))
-          (should (= 1 (length names)))
-          (should (= (length left) (1- (length files))))
-          (gemini-companion-unmarked-test-change unmarked t left)))
+                 (lambda (question) (ignore (push question asked))))
+                ((symbol-function 'gemini-companion-choice-key)
+                 (lambda (&rest _) ?y)))
+        (gemini-companion-undo-edits (list unmarked) :ended (lambda () (setq ended t)))
+        (gemini-companion-test-eventually ended))
+      (should (= 1 (length asked)))
+      (should (string-search "tree/new/deep/a is larger than 2; delete for good? "
+                             (car asked)))
+      (should (equal '("new/deep/a")
+                     (mapcar #'gemini-companion-unmarked-entry-name
+                             (gemini-companion-undo-several-left unmarked))))
       (should (equal "new" (gemini-companion-text-bytes "tree/new/deep/a")))
       (should (equal "1\n" (gemini-companion-text-bytes "tree/text")))
       (should (equal "gone\n" (gemini-companion-text-bytes "tree/old/deep/gone"))))))
@@ -214,9 +213,8 @@
       (gemini-companion-test-write (concat directory name) "mine")
       (with-current-buffer (find-file-noselect (concat directory name))
         (insert "unsaved")
-        (let ((problems (append (gemini-companion-unmarked--never-undone unmarked)
-                                (cdr (gemini-companion-unmarked--saved
-                                      unmarked (list file))))))
+        (let ((problems (gemini-companion-unmarked-test-with-server ".store"
+                          (cadr (gemini-companion-unmarked-test-change unmarked t)))))
           (should (= 2 (length problems)))
           (dolist (problem problems)
             (should (string-match-p "\\`[ -~]+\\'" problem))))
@@ -300,28 +298,24 @@
   (gemini-companion-unmarked-test-with
     (let ((count (length (gemini-companion-unmarked-files unmarked)))
           (text (find-file-noselect "tree/text"))
-          (answer nil))
-      (gemini-companion-unmarked--change
-       unmarked (gemini-companion-undo-several-left unmarked) t
-       (lambda (value) (setq answer value)))
-      ;; The server has the question.
-      (should (equal "are being written; wait for that"
-                     (gemini-companion-step-several-problem unmarked)))
-      (cl-letf* ((json (symbol-function 'gemini-companion-unmarked--json))
-                 ((symbol-function 'gemini-companion-unmarked--json)
-                  (lambda (&rest args)
-                    ;; This is after the last check.
-                    (with-current-buffer text
-                      (insert "typed"))
-                    (apply json args))))
-        (gemini-companion-test-eventually answer))
+          (ask (symbol-function 'gemini-companion-server-ask)))
+      (cl-letf (((symbol-function 'gemini-companion-server-ask)
+                 (lambda (&rest arguments)
+                   ;; The server has the question.
+                   (should (equal "are being written; wait for that"
+                                  (gemini-companion-step-several-problem unmarked)))
+                   ;; After the last check.
+                   (unless (plist-get (car (nth 1 arguments)) :checks)
+                     (with-current-buffer text
+                       (insert "typed")))
+                   (apply ask arguments))))
+        (should (equal (list count
+                             '("text has unsaved changes, and has changed on disk"))
+                       (gemini-companion-unmarked-test-change unmarked t))))
       (with-current-buffer text
         (should (string-prefix-p "typed2" (buffer-string)))
         (set-buffer-modified-p nil)
         (kill-buffer))
-      (should (= count (length (car answer))))
-      (should (equal '("text has unsaved changes, and has changed on disk")
-                     (cdr answer)))
       (should (equal "1\n" (gemini-companion-text-bytes "tree/text"))))))
 
 (ert-deftest gemini-companion-unmarked-entry-of-others-in-a-new-directory-stays ()
