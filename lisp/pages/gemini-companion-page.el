@@ -34,6 +34,9 @@ It calls `gemini-companion-page-replace'.")
 (defvar-local gemini-companion-page--written 0
   "Time when this page was last drawn, a float time.")
 
+(defvar-local gemini-companion-page--drawn-for nil
+  "The value of `gemini-companion-page--now' when this page was last drawn.")
+
 (defvar-local gemini-companion-page--due nil
   "Time when the timer of this page will redraw it, a float time, or nil.")
 
@@ -50,6 +53,7 @@ displays it.  Killing the buffer, or changing its mode, ends all that."
               (lambda (&rest _) (gemini-companion-page-refresh)))
   (let* ((page (current-buffer))
          (soon (lambda (&rest _) (gemini-companion-page-refresh-soon page)))
+         (displayed (lambda (&rest _) (gemini-companion-page-refresh-displayed page)))
          (next (lambda (&rest _) (gemini-companion-page--refresh-next page)))
          (end (lambda ()
                 (dolist (hook hooks)
@@ -62,8 +66,8 @@ displays it.  Killing the buffer, or changing its mode, ends all that."
     (dolist (hook urgent)
       (add-hook hook next))
     (when hooks
-      (add-hook 'window-buffer-change-functions soon nil t)
-      (add-hook 'window-size-change-functions soon nil t))
+      (add-hook 'window-buffer-change-functions displayed nil t)
+      (add-hook 'window-size-change-functions displayed nil t))
     (add-hook 'kill-buffer-hook end nil t)
     (add-hook 'change-major-mode-hook end nil t)))
 
@@ -71,6 +75,22 @@ displays it.  Killing the buffer, or changing its mode, ends all that."
   "Redraw the buffer PAGE in 0.2 seconds if it is visible then.
 Another call before that starts the 0.2 seconds again."
   (gemini-companion-page--refresh-in gemini-companion-page--pause page))
+
+(defun gemini-companion-page-refresh-displayed (page)
+  "Redraw the buffer PAGE soon, as redisplay has found that its windows changed.
+Do nothing if the command that has changed them has drawn PAGE there."
+  (when (buffer-live-p page)
+    (with-current-buffer page
+      (unless (equal (gemini-companion-page--now) gemini-companion-page--drawn-for)
+        (gemini-companion-page-refresh-soon page)))))
+
+(defun gemini-companion-page--now ()
+  "Return how many keys were typed, and the windows of this page with their sizes."
+  (cons num-input-keys
+        (mapcar (lambda (window)
+                  (list window (window-total-width window)
+                        (window-total-height window)))
+                (get-buffer-window-list nil nil t))))
 
 (defun gemini-companion-page--refresh-next (page)
   "Redraw the buffer PAGE as soon as Emacs waits for input.
@@ -112,6 +132,7 @@ Called by a timer, which is canceled when PAGE is killed."
 WRITE is the function that does it, by default that of the page."
   (funcall (or write gemini-companion-page--write))
   (setq gemini-companion-page--written (float-time)
+        gemini-companion-page--drawn-for (gemini-companion-page--now)
         gemini-companion-page--due nil)
   ;; What hooks have requested during this redraw is drawn.
   (cancel-timer gemini-companion-page--timer))

@@ -40,7 +40,8 @@
           (set-window-buffer nil page)
           (dolist (current (list page (get-buffer "*scratch*")))
             (setq written 0)
-            (let ((functions (buffer-local-value 'window-buffer-change-functions
+            (let ((num-input-keys (1+ num-input-keys))
+                  (functions (buffer-local-value 'window-buffer-change-functions
                                                  page)))
               (with-current-buffer current
                 (dotimes (_ 2)
@@ -57,6 +58,33 @@
             (run-hook-with-args 'window-buffer-change-functions (selected-window)))
           (gemini-companion-test-run-timers)
           (should (= 0 written)))
+      (kill-buffer page))))
+
+;; It was drawn again 0.2 seconds later.
+(ert-deftest gemini-companion-page-that-its-command-has-written-is-not-written-again ()
+  (let ((written 0)
+        (page (generate-new-buffer "page")))
+    (unwind-protect
+        (save-window-excursion
+          (set-window-buffer nil page)
+          (with-current-buffer page
+            (gemini-companion-page-set-up (lambda () (setq written (1+ written)))
+                                          '(gemini-companion-page-test-hook))
+            (gemini-companion-page-refresh)
+            (cl-flet ((redisplay ()
+                        (run-hook-with-args 'window-buffer-change-functions
+                                            (selected-window))
+                        (run-hook-with-args 'window-size-change-functions
+                                            (selected-window))
+                        (gemini-companion-test-run-timers)
+                        written))
+              (should (= 1 (redisplay)))
+              ;; Another command, or another window.
+              (let ((num-input-keys (1+ num-input-keys)))
+                (should (= 2 (redisplay))))
+              (should (= 3 (redisplay)))
+              (split-window-right)
+              (should (= 4 (redisplay))))))
       (kill-buffer page))))
 
 (ert-deftest gemini-companion-page-is-written-at-once-for-what-is-urgent ()
