@@ -39,7 +39,10 @@ OVERWRITE is nil, or the text by which Emacs overwrites the text of the CLI."
   (setf (gemini-companion-edit-awaited edit)
         (gemini-companion-written-await
          (gemini-companion-edit-file edit)
-         (apply-partially #'gemini-companion-attribution--follow edit)
+         (lambda (event)
+           (pcase event
+             ('changed (gemini-companion-attribution--check edit))
+             ('expired (gemini-companion-attribution--expire edit))))
          :keys (and (not (eq answer 'automatic)) num-input-keys)
          ;; Qwen Code writes the files of an answer once all of its edits have ended.
          :waits (lambda ()
@@ -117,14 +120,6 @@ changed the second one."
 
 ;;;; Writes
 
-(defun gemini-companion-attribution--follow (edit event)
-  "Update the file state of EDIT, which has ended, after EVENT.
-EVENT is `changed' if another program has written the file, or `expired' if
-none has in time.  For the value, see REPORT in `gemini-companion-written'."
-  (pcase event
-    ('changed (gemini-companion-attribution--check edit))
-    ('expired (gemini-companion-attribution--expire edit))))
-
 (defun gemini-companion-attribution--check (edit)
   "Record EDIT as written if the last write of its file may be that edit.
 Return non-nil if the file has a text of EDIT."
@@ -183,10 +178,14 @@ user: keep and report them."
   "Record that EDIT was written, but that the file has another text.
 Keep the text that the user has accepted.  If the writes of other edits are
 awaited as well, the file has the text of one of them, or of all."
-  (let ((others (seq-filter #'gemini-companion-attribution--open-or-one-of-p
-                            (gemini-companion-edit-others-of-file edit))))
-    (when others
-      (gemini-companion-edit-add-remark edit 'one-of)))
+  (when (seq-some (lambda (other)
+                    (and (gemini-companion-edit-accepted-p other)
+                         (gemini-companion-written-live-p
+                          (gemini-companion-edit-awaited other))
+                         (or (null (gemini-companion-edit-file-state other))
+                             (memq 'one-of (gemini-companion-edit-remarks other)))))
+                  (gemini-companion-edit-others-of-file edit))
+    (gemini-companion-edit-add-remark edit 'one-of))
   ;; A CLI that ignores the text of the user has written its proposal.
   (if (gemini-companion-client-writes-own-text-p (gemini-companion-edit-client edit))
       (gemini-companion-attribution--set-written edit
@@ -278,13 +277,6 @@ the text has changed, but neither to that of another edit nor by this Emacs."
                                   (gemini-companion-attribution-text-in-file
                                    other bytes)))
                            (gemini-companion-edit-others-of-file edit))))))
-
-(defun gemini-companion-attribution--open-or-one-of-p (edit)
-  "Return non-nil if the file may have the text of EDIT and of other edits."
-  (and (gemini-companion-edit-accepted-p edit)
-       (gemini-companion-written-live-p (gemini-companion-edit-awaited edit))
-       (or (null (gemini-companion-edit-file-state edit))
-           (memq 'one-of (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-attribution-text-in-file (edit bytes)
   "Return the text of EDIT to which its file has changed, or nil.

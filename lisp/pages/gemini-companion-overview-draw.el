@@ -87,11 +87,6 @@ In a text terminal, the border between two windows counts for one."
   (mapconcat #'identity (seq-remove #'string-empty-p (delq nil (copy-sequence texts)))
              "  "))
 
-(defun gemini-companion-overview-draw--cut (text columns)
-  "Return TEXT, cut at its end to COLUMNS."
-  (truncate-string-to-width text (max 0 columns) nil nil
-                            (gemini-companion-text-sign ?\u2026 "...")))
-
 (cl-defun gemini-companion-overview-draw--line
     (width before name &key flexible tail right)
   "Return a line of WIDTH columns.
@@ -129,8 +124,9 @@ RIGHT is at the right edge."
                      name))
              (rest (if (< (+ 3 (length between)) left)
                        (concat between
-                               (gemini-companion-overview-draw--cut
-                                flexible (- left (length between))))
+                               (truncate-string-to-width
+                                flexible (- left (length between)) nil nil
+                                (gemini-companion-text-sign ?\u2026 "...")))
                      "")))
         (concat before name rest end
                 (unless (string-empty-p right)
@@ -149,17 +145,14 @@ RIGHT is at the right edge."
 
 (defun gemini-companion-overview-draw--answer (edit)
   "Return a word for how EDIT, whose review has ended, was answered."
-  (if (and (eq 'accepted (gemini-companion-edit-answer edit))
-           (gemini-companion-overview-draw--edited-p edit))
-      "edited"
-    (gemini-companion-edit-word (gemini-companion-edit-final-answer edit))))
-
-(defun gemini-companion-overview-draw--edited-p (edit)
-  "Return non-nil if the accepted text of EDIT differs from the proposal."
   (let ((proposed (gemini-companion-edit-proposed edit))
         (after (gemini-companion-edit-after edit)))
-    (and (stringp proposed) (stringp after)
-         (not (gemini-companion-edit-texts-same-p proposed after)))))
+    (if (and (eq 'accepted (gemini-companion-edit-answer edit))
+             (stringp proposed)
+             (stringp after)
+             (not (gemini-companion-edit-texts-same-p proposed after)))
+        "edited"
+      (gemini-companion-edit-word (gemini-companion-edit-final-answer edit)))))
 
 (defun gemini-companion-overview-draw--never-written-p (edit)
   "Return non-nil if EDIT has ended, and its file never had its text."
@@ -245,12 +238,6 @@ LEFT and DECIDED are the numbers of changes left and of decided changes."
           (error (setq unknown t))))))
     (unless unknown
       (gemini-companion-hunk-amount added removed))))
-
-(defun gemini-companion-overview-draw--lines-of-file (row)
-  "Return the numbers of lines of ROW, a file; \"?\" if they are unknown.
-Return nil if the lines are not marked."
-  (unless (gemini-companion-overview-row-several-p row)
-    (or (gemini-companion-overview-draw--lines (list row)) "?")))
 
 ;;;; Rows
 
@@ -642,7 +629,9 @@ If YOURS is nil, they may be of another program."
                         '(unreviewed unwritten))
                   'gemini-companion-file-remark
                 'shadow)
-              (gemini-companion-overview-draw--lines-of-file row)))
+              ;; Those of a file without marks are not counted.
+              (unless (gemini-companion-overview-row-several-p row)
+                (or (gemini-companion-overview-draw--lines (list row)) "?"))))
      name
      :flexible (gemini-companion-overview-draw--joined
                 (append warnings (gemini-companion-overview-draw--remarks row)))
@@ -658,7 +647,10 @@ Those that need attention come first."
   (let* ((edit (gemini-companion-overview-row-edit row))
          (path (gemini-companion-overview-row-path row))
          (deleted (gemini-companion-edit-deleted-modes edit))
-         (exists (gemini-companion-text-attributes path)))
+         (exists (gemini-companion-text-attributes path))
+         (one-of (seq-count (lambda (edit)
+                              (memq 'one-of (gemini-companion-edit-remarks edit)))
+                            (gemini-companion-overview-row-edits row))))
     (append
      (mapcar
       (lambda (text) (propertize text 'face 'gemini-companion-file-remark))
@@ -684,7 +676,7 @@ Those that need attention come first."
              (and (gemini-companion-overview-row-record row)
                   (gemini-companion-changes-unmarked-reason
                    (gemini-companion-overview-row-record row)))
-             (gemini-companion-overview-draw--one-of row)
+             (and (< 0 one-of) (format "one of %d edits" one-of))
              (when-let* ((command (gemini-companion-edit-command edit)))
                (concat "by " (gemini-companion-edit-command-text command)))
              (gemini-companion-edit-problem edit)
@@ -723,14 +715,6 @@ Those that need attention come first."
                (gemini-companion-overview-row-empty-p row))
            (gemini-companion-changes-file-new record))
     (gemini-companion-edit-new-p (gemini-companion-overview-row-edit row))))
-
-(defun gemini-companion-overview-draw--one-of (row)
-  "Return how many accepted edits of ROW's file its text may be of, or nil."
-  (let ((count (seq-count (lambda (edit)
-                            (memq 'one-of (gemini-companion-edit-remarks edit)))
-                          (gemini-companion-overview-row-edits row))))
-    (and (< 0 count)
-         (format "one of %d edits" count))))
 
 ;;;; Below rows
 

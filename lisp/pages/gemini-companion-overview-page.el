@@ -92,11 +92,6 @@ The values are `open' or `folded'.")
   "Return the row of KEY, or nil if there is none now."
   (gethash key gemini-companion-overview-page--by-key))
 
-(defun gemini-companion-overview-page--row-now (row)
-  "Return the row that was drawn last for what ROW is of, or else ROW."
-  (or (gemini-companion-overview-page-row-of-key (gemini-companion-overview-row-key row))
-      row))
-
 (defun gemini-companion-overview-page-computed (row)
   "Return the row for what ROW is of, computed now, or nil; nothing is drawn.
 A command that decides about ROW draws the result."
@@ -742,15 +737,6 @@ Return nil if all of the diff is drawn."
                    (pos-visible-in-window-p (max (point) (1- end))))
         (recenter (min 4 (/ (window-body-height) 3)))))))
 
-(defun gemini-companion-overview-page--change (&optional back)
-  "Return the position of the next visible hunk or change, or nil.
-If BACK is non-nil, return the position of the previous one."
-  (let ((positions (gemini-companion-overview-page--changes)))
-    (if back
-        (car (last (seq-take-while (lambda (position) (< position (point)))
-                                   positions)))
-      (seq-find (lambda (position) (< (point) position)) positions))))
-
 (defun gemini-companion-overview-page--changes ()
   "Return the positions of the visible hunks and changes, in order."
   (let* ((next (lambda (position)
@@ -772,7 +758,9 @@ turn, then in the same CLI; without one, a request that waits is next.  WHAT is
 a text such as \"Kept 1 change\"."
   (gemini-companion-page-refresh)
   (let* ((targets (gemini-companion-overview-page-targets))
-         (here (gemini-companion-overview-page--row-now here))
+         (here (or (gemini-companion-overview-page-row-of-key
+                    (gemini-companion-overview-row-key here))
+                   here))
          (next
           (seq-some
            (lambda (kind)
@@ -836,10 +824,13 @@ a text such as \"Kept 1 change\"."
 (defun gemini-companion-overview-page-step (back)
   "Go to the next row or change, or to the previous one if BACK is non-nil.
 Skip rows and changes that need no decision, unless there are no others."
-  (goto-char
-   (or (gemini-companion-overview-page--change back)
-       (gemini-companion-overview-page-heading-beside back)
-       (user-error (if back "This is the first row" "This is the last row"))))
+  (let ((changes (gemini-companion-overview-page--changes)))
+    (goto-char
+     (or (if back
+             (car (last (seq-take-while (lambda (change) (< change (point))) changes)))
+           (seq-find (lambda (change) (< (point) change)) changes))
+         (gemini-companion-overview-page-heading-beside back)
+         (user-error (if back "This is the first row" "This is the last row")))))
   (when (gemini-companion-overview-page-change-id)
     (gemini-companion-overview-page--reveal)))
 

@@ -48,13 +48,14 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
   `file'      what the EDITS of TURN have done to one file; EDIT is the last one
 
 ROWS are the rows below it.  PATH is the name of the file and FILE its true
-name.  RECORD is that of the file, or nil if there is none, and SEEN is as of
-`gemini-companion-overview-row--look'.  LEFT are its changes that are left and of
-TURN, and DECIDED those of TURN that are kept or undone.  TAKEN are rows of
-files.  OPENING is nil, or a function that returns with what a comment on the
-note begins.  STATUS is for `gemini-companion-overview-row-outcome'."
+name.  RECORD is that of the file, or nil if there is none, and SEEN is its
+`gemini-companion-changes-seen', or nil if its changes are unknown, because of
+PROBLEM, a text, or nil.  LEFT are its changes that are left and of TURN, and
+DECIDED those of TURN that are kept or undone.  TAKEN are rows of files.  OPENING
+is nil, or a function that returns with what a comment on the note begins.
+STATUS is for `gemini-companion-overview-row-outcome'."
   key level kind rows session turn edit edits request file path record seen
-  left decided text action opening taken (status 'unknown))
+  problem left decided text action opening taken (status 'unknown))
 
 (defvar gemini-companion-overview-row-notes-function #'ignore
   "Function that returns notes at the top of the overview.
@@ -75,43 +76,29 @@ It is asked once, as ROW is drawn once: asking takes as long as to draw it."
             (gemini-companion-changes-status (gemini-companion-overview-row-edit row)))
     (gemini-companion-overview-row-status row)))
 
-(defun gemini-companion-overview-row--look (record)
-  "Return the `gemini-companion-changes-seen' of RECORD as it is now, or nil.
-If its text cannot be compared, return the reason, a text."
-  (condition-case err
-      (gemini-companion-changes-look record)
-    (gemini-companion-text-not-compared (gemini-companion-text-problem err))))
-
 (defun gemini-companion-overview-row-version (row)
   "Return a value that differs, by `equal', after a change of ROW's file."
   (let ((record (gemini-companion-overview-row-record row))
         (seen (gemini-companion-overview-row-seen row)))
-    (if (gemini-companion-changes-seen-p seen)
+    (if seen
         (gemini-companion-changes-seen-key seen)
       (gemini-companion-changes-version
        record (gemini-companion-changes-buffer record)))))
 
 (defun gemini-companion-overview-row-lines (row)
   "Return the lines of ROW's file, in which its changes are, a vector."
-  (let ((seen (gemini-companion-overview-row-seen row)))
-    (and (gemini-companion-changes-seen-p seen)
-         (gemini-companion-changes-seen-lines seen))))
+  (when-let* ((seen (gemini-companion-overview-row-seen row)))
+    (gemini-companion-changes-seen-lines seen)))
 
 (defun gemini-companion-overview-row-others (row)
   "Return the indices of the lines of ROW's file that no CLI has written.
 Omit the lines that the file had before the first edit."
-  (let ((seen (gemini-companion-overview-row-seen row)))
-    (and (gemini-companion-changes-seen-p seen)
-         (gemini-companion-changes-seen-others seen))))
-
-(defun gemini-companion-overview-row-problem (row)
-  "Return why the changes in ROW's file are unknown, or nil."
-  (let ((seen (gemini-companion-overview-row-seen row)))
-    (and (stringp seen) seen)))
+  (when-let* ((seen (gemini-companion-overview-row-seen row)))
+    (gemini-companion-changes-seen-others seen)))
 
 (defun gemini-companion-overview-row-open-p (row)
   "Return non-nil if changes are left in ROW's file, of any turn."
-  (and (gemini-companion-changes-seen-p (gemini-companion-overview-row-seen row))
+  (and (gemini-companion-overview-row-seen row)
        (gemini-companion-changes-file-known (gemini-companion-overview-row-record row))
        t))
 
@@ -136,12 +123,6 @@ Include the edits of recorded files that are no longer in the list of edits."
           (puthash edit t seen)
           (push edit older))))
     (append (seq-sort-by #'gemini-companion-edit-since #'< older) edits)))
-
-(defun gemini-companion-overview-row--written-p (edit record)
-  "Return non-nil if EDIT has, or had, changed its file, whose record is RECORD."
-  (or record
-      (gemini-companion-edit-written-p edit)
-      (eq 'unreviewed (gemini-companion-edit-answer edit))))
 
 (defun gemini-companion-overview-row--by-turn (edits)
   "Return a list of (TURN . EDITS) for EDITS, the newest turn first.
@@ -355,7 +336,9 @@ Edits that were not written, or are of several files, have a row each."
   (let ((groups nil))
     (dolist (edit edits)
       (let* ((record (gemini-companion-changes-with-edit edit))
-             (written (gemini-companion-overview-row--written-p edit record))
+             (written (or record
+                          (gemini-companion-edit-written-p edit)
+                          (eq 'unreviewed (gemini-companion-edit-answer edit))))
              (name (and written
                         (null (gemini-companion-changes-several-p edit))
                         (if record
@@ -374,16 +357,21 @@ Edits that were not written, or are of several files, have a row each."
 RECORD is that of the file, or nil.  EDITS are those of TURN, the last one
 first.  NAME is nil if they were not written."
   (let* ((edit (car edits))
-         (seen (and record (gemini-companion-overview-row--look record)))
-         (known (gemini-companion-changes-seen-p seen))
-         (left (and known (gemini-companion-changes-file-known record)))
-         (decided (and known (gemini-companion-changes-seen-decided seen))))
+         (look (and record
+                    (condition-case err
+                        (gemini-companion-changes-look record)
+                      (gemini-companion-text-not-compared
+                       (gemini-companion-text-problem err)))))
+         (problem (and (stringp look) look))
+         (seen (and (null problem) look))
+         (left (and seen (gemini-companion-changes-file-known record)))
+         (decided (and seen (gemini-companion-changes-seen-decided seen))))
     (gemini-companion-overview-row
      :key (if name
               (list 'file (gemini-companion-turn-began turn) name)
             (list 'edit (gemini-companion-edit-id edit)))
      :level 3 :kind 'file :session session :turn turn
-     :edit edit :edits edits :record record :seen seen
+     :edit edit :edits edits :record record :seen seen :problem problem
      :file (or name (gemini-companion-edit-true-name edit))
      :path (if record
                (gemini-companion-changes-path record)

@@ -107,7 +107,10 @@ own.  What is left has colors.
               next-error-function #'gemini-companion-overview--next-error
               imenu-create-index-function #'gemini-companion-overview--imenu
               outline-regexp "\\s|"
-              outline-level #'gemini-companion-overview--level-here
+              outline-level (lambda ()
+                              (if-let* ((row (gemini-companion-overview-page-row)))
+                                  (gemini-companion-overview-row-level row)
+                                1))
               parse-sexp-lookup-properties t
               gemini-companion-page-busy-function
               #'gemini-companion-overview--busy-p)
@@ -140,7 +143,7 @@ own.  What is left has colors.
               (lambda (window)
                 (when (eq window (selected-window))
                   (gemini-companion-watch-turn-to-all))
-                (gemini-companion-page-refresh-soon page))
+                (gemini-companion-page-refresh-displayed page))
               nil t))
   ;; A diff is drawn when it is unfolded.  Emacs 29 has declared the hook obsolete,
   ;; and has nothing in its place.
@@ -149,12 +152,6 @@ own.  What is left has colors.
               (lambda () (gemini-companion-page-refresh-soon (current-buffer)))
               nil t))
   (gemini-companion-commands-letters-are-keys 'gemini-companion-overview-mode))
-
-(defun gemini-companion-overview--level-here ()
-  "Return the level of the row at point, for the outline."
-  (if-let* ((row (gemini-companion-overview-page-row)))
-      (gemini-companion-overview-row-level row)
-    1))
 
 (defun gemini-companion-overview--after-command ()
   "Record when the user has typed, and update the header line for point.
@@ -473,11 +470,6 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
     ('request (user-error "This is a question; %s" refuse))
     ((or 'note 'waiting) (user-error "No changes here"))))
 
-(defun gemini-companion-overview--groups (row)
-  "Return the changes left at or below ROW, or signal an error."
-  (or (gemini-companion-overview-row-groups row)
-      (user-error "No changes left here")))
-
 (defun gemini-companion-overview--file-row (all)
   "Return the row of the file at point, or of its turn if ALL is non-nil."
   (let ((row (gemini-companion-overview-page-row-or-error)))
@@ -515,40 +507,39 @@ asked about several files; changes that are marked later stay."
 
 (defun gemini-companion-overview--selected ()
   "Return what is selected of the changes left, or nil if no region is active.
-The value is a list (RECORD ROW SELECTED...).  An element of SELECTED is a list:
-the position of a line of a change, the indices of the selected lines in the
-text, and those of the selected lines among the removed ones of the change."
+The value is a list (ROW SELECTED...), where ROW is the last one in the region.
+An element of SELECTED is a list of the lines of a change, (POSITION . LINE), in
+order; for LINE, see `gemini-companion-overview--line-here'."
   (when (use-region-p)
-    (let ((record nil)
-          (row nil)
-          (selected nil))
-      (gemini-companion-overview--call-in-region
-       (lambda ()
-         (when-let* ((id (gemini-companion-overview-page-change-id))
-                     ((eq 'left (car id))))
-           (let* ((here (gemini-companion-overview-page-row))
-                  (its-record (gemini-companion-overview-row-record here))
-                  (key (cons (gemini-companion-overview-row-key here) id))
-                  (change (or (assoc key selected)
-                              (car (push (list key (point) nil nil) selected)))))
-             (unless (eq (setq record (or record its-record)) its-record)
-               (user-error "Select lines of one file"))
-             (setq row here)
-             (pcase (gemini-companion-overview--line-here)
-               (`(new . ,index) (push index (nth 2 change)))
-               (`(old . ,index) (push index (nth 3 change))))))))
-      (unless selected
-        (user-error "No change in the region"))
-      (cons record (cons row (reverse (mapcar #'cdr selected)))))))
+    (let* ((lines (gemini-companion-overview--in-region
+                   (lambda ()
+                     (when (eq 'left (car (gemini-companion-overview-page-change-id)))
+                       (list (gemini-companion-overview-page-row)
+                             (gemini-companion-overview-page-change-id)
+                             (point)
+                             (gemini-companion-overview--line-here))))))
+           (rows (or (mapcar #'car lines)
+                     (user-error "No change in the region"))))
+      (when (cdr (seq-uniq (mapcar #'gemini-companion-overview-row-record rows) #'eq))
+        (user-error "Select lines of one file"))
+      (cons (car (last rows))
+            (mapcar (pcase-lambda (`(,_ . ,lines))
+                      (mapcar (pcase-lambda (`(,_ ,_ ,position ,line))
+                                (cons position line))
+                              lines))
+                    (seq-group-by (pcase-lambda (`(,row ,id . ,_))
+                                    (cons (gemini-companion-overview-row-key row) id))
+                                  lines))))))
 
-(defun gemini-companion-overview--call-in-region (function)
-  "Call FUNCTION on each line of the region."
+(defun gemini-companion-overview--in-region (function)
+  "Return the values of FUNCTION on the lines of the region, without nil."
   (pcase-let ((`(,beg . ,end) (gemini-companion-text-region)))
     (save-excursion
       (goto-char beg)
-      (while (progn (funcall function)
-                    (and (= 0 (forward-line))
-                         (<= (point) end)))))))
+      (cl-loop for value = (funcall function)
+               when value collect value
+               while (and (= 0 (forward-line))
+                          (<= (point) end))))))
 
 (defun gemini-companion-overview--line-here ()
   "Return which line of a change is at point, (new . INDEX) or (old . INDEX).
@@ -571,27 +562,21 @@ Return nil if it is neither, such as a comment."
 (defun gemini-companion-overview--decide-selected (selected keep)
   "Keep SELECTED if KEEP is non-nil, or undo it.
 SELECTED is the value of `gemini-companion-overview--selected'."
-  (pcase-let* ((`(,record ,row . ,lines) selected)
-               (changes (mapcar (pcase-lambda (`(,position . ,_))
+  (pcase-let* ((`(,row . ,groups) selected)
+               (record (gemini-companion-overview-row-record row))
+               (`((,first . ,_) . ,_) (car groups))
+               (index (save-excursion
+                        (goto-char first)
+                        (gemini-companion-overview-page-target-number)))
+               (changes (mapcar (pcase-lambda (`((,position . ,_) . ,_))
                                   (save-excursion
                                     (goto-char position)
                                     (gemini-companion-overview-page-current-change)))
-                                lines))
-               (index (save-excursion
-                        (goto-char (caar lines))
-                        (gemini-companion-overview-page-target-number)))
+                                groups))
                (parts (cl-loop for change in changes
-                               for (position news olds) in lines
-                               ;; Others may have written lines above.
-                               for shift = (- (gemini-companion-hunk-new change)
-                                              (gemini-companion-hunk-new
-                                               (save-excursion
-                                                 (goto-char position)
-                                                 (gemini-companion-overview-page-change))))
-                               append (gemini-companion-changes-selection
-                                       record change
-                                       (lambda (n) (memq (- n shift) news))
-                                       (lambda (n) (memq n olds))))))
+                               for group in groups
+                               append (gemini-companion-overview--part
+                                       record change group))))
     (deactivate-mark)
     (gemini-companion-overview-page-after
      index row (gemini-companion-undo-decide
@@ -600,6 +585,20 @@ SELECTED is the value of `gemini-companion-overview--selected'."
                                        (gemini-companion-changes-to-keep parts)
                                      parts)))
                 :unit (if (seq-difference parts changes #'eq) 'line 'change)))))
+
+(defun gemini-companion-overview--part (record change lines)
+  "Return the parts of CHANGE of RECORD, computed now, that have the drawn LINES.
+These are as in `gemini-companion-overview--selected'."
+  (let* ((drawn (save-excursion
+                  (goto-char (caar lines))
+                  (gemini-companion-overview-page-change)))
+         ;; Others may have written lines above.
+         (shift (- (gemini-companion-hunk-new change) (gemini-companion-hunk-new drawn)))
+         (lines (mapcar #'cdr lines)))
+    (gemini-companion-changes-selection
+     record change
+     (lambda (n) (member (cons 'new (- n shift)) lines))
+     (lambda (n) (member (cons 'old n) lines)))))
 
 (defun gemini-companion-overview--keep-change ()
   "Keep the change at point, or if it is kept, make it unreviewed again."
@@ -627,7 +626,9 @@ SELECTED is the value of `gemini-companion-overview--selected'."
   (gemini-companion-overview--decide-row
    'keep row
    (lambda (row)
-     (gemini-companion-changes-not-postponed (gemini-companion-overview--groups row)))
+     (gemini-companion-changes-not-postponed
+      (or (gemini-companion-overview-row-groups row)
+          (user-error "No changes left here"))))
    #'ignore))
 
 (defun gemini-companion-overview--decide-row (verb row groups by)
@@ -688,7 +689,10 @@ after a question."
            (gemini-companion-overview--undo-together row)))
      ((eq 'taken (gemini-companion-overview-row-kind row))
       (gemini-companion-overview--undo-taken row))
-     (whole (gemini-companion-overview--undo-edits row))
+     (whole (gemini-companion-overview--undo-whole
+             (or (gemini-companion-overview-row-edits row)
+                 (seq-mapcat #'gemini-companion-overview-row-edits
+                             (gemini-companion-overview-row-rows row)))))
      ((gemini-companion-overview-page-change-id) (gemini-companion-overview--undo-change))
      ((or (gemini-companion-overview--unrecorded-p row)
           (gemini-companion-overview-row-empty-p row))
@@ -777,7 +781,15 @@ turns as a whole, see `gemini-companion-overview-undo'."
   (interactive "P" gemini-companion-overview-mode)
   (let* ((row (gemini-companion-overview-turn-row))
          (index (gemini-companion-overview-page-target-number))
-         (rows (gemini-companion-overview--since row))
+         (began (gemini-companion-turn-began (gemini-companion-overview-row-turn row)))
+         (cli (gemini-companion-overview-page-parent row))
+         (rows (seq-filter
+                (lambda (other)
+                  (and (eq 'turn (gemini-companion-overview-row-kind other))
+                       (<= began (gemini-companion-turn-began
+                                  (gemini-companion-overview-row-turn other)))))
+                (gemini-companion-overview-row-rows
+                 (or (gemini-companion-overview-page-computed cli) cli))))
          (turns (mapcar #'gemini-companion-overview-row-turn rows))
          (files (seq-mapcat #'gemini-companion-overview-row-files rows)))
     (if kept
@@ -799,17 +811,6 @@ turns as a whole, see `gemini-companion-overview-undo'."
         (seq-uniq (delq nil (mapcar #'gemini-companion-overview-row-record files)) #'eq)
         (mapcar #'gemini-companion-overview-row-edit
                 (seq-filter #'gemini-companion-overview-row-without-marks-p files)))))))
-
-(defun gemini-companion-overview--since (row)
-  "Return the rows of the turn of ROW and of the later turns of its CLI, as of now."
-  (let* ((began (gemini-companion-turn-began (gemini-companion-overview-row-turn row)))
-         (parent (gemini-companion-overview-page-parent row))
-         (now (or (gemini-companion-overview-page-computed parent) parent)))
-    (seq-filter (lambda (other)
-                  (and (eq 'turn (gemini-companion-overview-row-kind other))
-                       (<= began (gemini-companion-turn-began
-                                  (gemini-companion-overview-row-turn other)))))
-                (gemini-companion-overview-row-rows now))))
 
 (defun gemini-companion-overview--undo-together (row)
   "If the file of ROW is one of a rename, undo all of that, if the user agrees.
@@ -852,13 +853,6 @@ For ARGUMENTS, see `gemini-companion-undo-edits'."
 (defun gemini-companion-overview--undo-edit (edit)
   "Undo EDIT as a whole, if the user agrees."
   (gemini-companion-overview--undo-all (list edit) :visit t :ask t))
-
-(defun gemini-companion-overview--undo-edits (row)
-  "Undo all edits of ROW, a file or a turn, as a whole, if the user agrees."
-  (gemini-companion-overview--undo-whole
-   (or (gemini-companion-overview-row-edits row)
-       (seq-mapcat #'gemini-companion-overview-row-edits
-                   (gemini-companion-overview-row-rows row)))))
 
 (defun gemini-companion-overview--undo-whole (all &optional what)
   "Undo those of ALL edits that were written, as a whole, if the user agrees.
@@ -993,24 +987,20 @@ Ask only in a hunk of several: in Ediff, the same letter is about one."
         (gemini-companion-overview--agreed-p "Accept all %d hunks?" count))))
 
 (defun gemini-companion-overview--check-proposal ()
-  "Signal an error unless the user has seen the proposal at point, if there is one."
+  "Signal an error unless the user has seen the proposal at point, if there is one.
+It must be as it is now; what they have not seen is shown."
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (when (eq 'proposal (gemini-companion-overview-row-kind row))
       (gemini-companion-overview--check-key)
-      (gemini-companion-overview--check-version row))))
-
-(defun gemini-companion-overview--check-version (row)
-  "Signal an error unless the user has seen the proposal of ROW as it is now.
-What they have not seen is shown."
-  (cond
-   ((not (gemini-companion-overview-page-unfolded-p row))
-    (gemini-companion-overview-page-unfold row)
-    (user-error "Proposal was folded; read it, then type the key again"))
-   ((not (gemini-companion-overview-page-current-p row))
-    (gemini-companion-page-refresh)
-    (user-error "Proposal has changed; read it, then type the key again"))
-   ((not (gemini-companion-overview-page-displayed-p row))
-    (user-error "Proposal has just appeared; read it, then type the key again"))))
+      (cond
+       ((not (gemini-companion-overview-page-unfolded-p row))
+        (gemini-companion-overview-page-unfold row)
+        (user-error "Proposal was folded; read it, then type the key again"))
+       ((not (gemini-companion-overview-page-current-p row))
+        (gemini-companion-page-refresh)
+        (user-error "Proposal has changed; read it, then type the key again"))
+       ((not (gemini-companion-overview-page-displayed-p row))
+        (user-error "Proposal has just appeared; read it, then type the key again"))))))
 
 (defun gemini-companion-overview-reject ()
   "Reject the proposal at point, or after asking those of the turn or CLI at point.
@@ -1066,23 +1056,18 @@ With an active region, exclude its lines, by an edit of the proposal."
   (gemini-companion-overview--check-key)
   (if (use-region-p)
       (gemini-companion-overview--exclude-region)
-    (gemini-companion-overview--exclude-at-point)))
+    (pcase (gemini-companion-overview-page-kind)
+      ('proposal (gemini-companion-overview--exclude-hunk))
+      ('file (user-error "This was written already; u undoes it"))
+      (_ (user-error "No proposal here")))))
 
-(defun gemini-companion-overview--exclude-at-point ()
-  "Exclude the hunk of a proposal at point, or restore it."
-  (pcase (gemini-companion-overview-page-kind)
-    ('proposal
-     (gemini-companion-overview--exclude-hunk
-      (gemini-companion-overview-row-edit (gemini-companion-overview-page-row))
-      (or (get-text-property (point) 'gemini-companion-hunk)
-          (user-error "No hunk here; n goes to the next one"))))
-    ('file (user-error "This was written already; u undoes it"))
-    (_ (user-error "No proposal here"))))
-
-(defun gemini-companion-overview--exclude-hunk (edit hunk)
-  "Exclude HUNK of EDIT, which is at point, or restore it."
-  (let ((excluded (member hunk (gemini-companion-hunk-excluded
-                                (gemini-companion-edit-proposal-buffer edit)))))
+(defun gemini-companion-overview--exclude-hunk ()
+  "Exclude the hunk of the proposal at point, or restore it."
+  (let* ((edit (gemini-companion-overview-row-edit (gemini-companion-overview-page-row)))
+         (hunk (or (get-text-property (point) 'gemini-companion-hunk)
+                   (user-error "No hunk here; n goes to the next one")))
+         (excluded (member hunk (gemini-companion-hunk-excluded
+                                 (gemini-companion-edit-proposal-buffer edit)))))
     (gemini-companion-decision-with
         (if excluded "restoring of 1 hunk" "exclusion of 1 hunk")
       (gemini-companion-review-toggle-hunk
@@ -1095,25 +1080,24 @@ With an active region, exclude its lines, by an edit of the proposal."
 
 (defun gemini-companion-overview--exclude-region ()
   "Exclude the lines of the region from their proposal."
-  (let ((edit nil)
-        (news nil)
-        (olds nil))
-    (gemini-companion-overview--call-in-region
-     (lambda ()
-       (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
-                   (line (get-text-property (point) 'gemini-companion-line))
-                   (row (gemini-companion-overview-page-row))
-                   ((eq 'proposal (gemini-companion-overview-row-kind row))))
-         (unless edit
-           (setq edit (gemini-companion-overview-row-edit row)))
-         (unless (eq edit (gemini-companion-overview-row-edit row))
-           (user-error "Select lines of one proposal"))
-         (gemini-companion-review-check-hunk edit hunk)
-         (if-let* ((old (get-text-property (point) 'gemini-companion-old)))
-             (push (1- old) olds)
-           (push (1- line) news)))))
-    (unless edit
-      (user-error "No line of a proposal in the region"))
+  (let* ((lines (gemini-companion-overview--in-region
+                 (lambda ()
+                   (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
+                               (line (get-text-property (point) 'gemini-companion-line))
+                               (row (gemini-companion-overview-page-row))
+                               ((eq 'proposal (gemini-companion-overview-row-kind row))))
+                     (list (gemini-companion-overview-row-edit row) hunk line
+                           (get-text-property (point) 'gemini-companion-old))))))
+         (edit (or (caar lines) (user-error "No line of a proposal in the region")))
+         (news nil)
+         (olds nil))
+    (pcase-dolist (`(,its-edit ,hunk ,line ,old) lines)
+      (unless (eq edit its-edit)
+        (user-error "Select lines of one proposal"))
+      (gemini-companion-review-check-hunk edit hunk)
+      (if old
+          (push (1- old) olds)
+        (push (1- line) news)))
     (let ((text (gemini-companion-edit-hunks-text-without
                  edit
                  (lambda (index) (memq index news))
@@ -1185,33 +1169,30 @@ At the end of a long diff, show more of it."
               (gemini-companion-overview-page-all-rows))))
 
 (defun gemini-companion-overview--line (row)
-  "Return the number of the line of ROW's file at point, or of its first change."
-  (or (get-text-property (point) 'gemini-companion-line)
-      (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
-        (1+ (if (gemini-companion-overview--unrecorded-p row)
-                (gemini-companion-hunk-old hunk)
-              (gemini-companion-hunk-new hunk))))
-      (when-let* ((change (or (car (gemini-companion-overview-row-left row))
-                              (car (gemini-companion-overview-row-decided row)))))
-        (1+ (gemini-companion-hunk-new change)))))
-
-(defun gemini-companion-overview--line-of-edit (row)
-  "Return the line of ROW's file at point, where its edit may not be in the file."
-  (if (gemini-companion-changes-there-p (gemini-companion-overview-row-edit row))
-      (gemini-companion-overview--line row)
-    (or (get-text-property (point) 'gemini-companion-old)
+  "Return the number of the line of ROW's file at point, or of its first change.
+Return nil if there is none."
+  (let ((hunk (get-text-property (point) 'gemini-companion-hunk))
+        (unrecorded (gemini-companion-overview--unrecorded-p row)))
+    (if (and (or unrecorded (eq 'proposal (gemini-companion-overview-row-kind row)))
+             (not (gemini-companion-changes-there-p
+                   (gemini-companion-overview-row-edit row))))
         ;; The file before has no added line, so go to the beginning of its hunk.
-        (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
-          (1+ (gemini-companion-hunk-old hunk))))))
+        (or (get-text-property (point) 'gemini-companion-old)
+            (and hunk (1+ (gemini-companion-hunk-old hunk))))
+      (or (get-text-property (point) 'gemini-companion-line)
+          (and hunk (1+ (if unrecorded
+                            (gemini-companion-hunk-old hunk)
+                          (gemini-companion-hunk-new hunk))))
+          (when-let* ((change (or (car (gemini-companion-overview-row-left row))
+                                  (car (gemini-companion-overview-row-decided row)))))
+            (1+ (gemini-companion-hunk-new change)))))))
 
 (defun gemini-companion-overview--visit-file (row display)
   "Show the file of ROW by DISPLAY, `pop-to-buffer' or `display-buffer'.
 Go there, in the window that shows it now, to the line at point."
   (let* ((file (gemini-companion-overview-row-path row))
          (proposed (eq 'proposal (gemini-companion-overview-row-kind row)))
-         (line (if (or proposed (gemini-companion-overview--unrecorded-p row))
-                   (gemini-companion-overview--line-of-edit row)
-                 (gemini-companion-overview--line row))))
+         (line (gemini-companion-overview--line row)))
     (when-let* ((why (cond ((gemini-companion-text-unreadable-reason file))
                            ((gemini-companion-text-attributes file) nil)
                            (proposed "does not exist yet; RET shows its review")
@@ -1265,23 +1246,18 @@ From a change, go to the next change that is left, in this file or the next one.
         (here (gemini-companion-overview-page-row-or-error)))
     (if (gemini-companion-overview-page-change-id)
         (gemini-companion-overview-page-move-by-changes count)
-      (gemini-companion-overview-page-go-to-row
-       (or (gemini-companion-overview--sibling here count)
-           (user-error "No %s row of this kind"
-                       (if (< count 0) "previous" "further")))))))
-
-(defun gemini-companion-overview--sibling (row count)
-  "Return the row of the same kind as ROW that is COUNT further, or nil.
-All kinds of requests count as one."
-  (let* ((kinds (pcase (gemini-companion-overview-row-kind row)
-                  ((or 'proposal 'request) '(proposal request))
-                  (kind (list kind))))
-         (rows (seq-filter (lambda (other)
-                             (memq (gemini-companion-overview-row-kind other) kinds))
-                           (gemini-companion-overview-page-drawn-rows)))
-         (number (+ count (or (seq-position rows row #'eq) 0))))
-    (and (<= 0 number)
-         (nth number rows))))
+      (let* ((kinds (pcase (gemini-companion-overview-row-kind here)
+                      ;; All kinds of requests count as one.
+                      ((or 'proposal 'request) '(proposal request))
+                      (kind (list kind))))
+             (rows (seq-filter (lambda (row)
+                                 (memq (gemini-companion-overview-row-kind row) kinds))
+                               (gemini-companion-overview-page-drawn-rows)))
+             (number (+ count (or (seq-position rows here #'eq) 0))))
+        (gemini-companion-overview-page-go-to-row
+         (or (and (<= 0 number) (nth number rows))
+             (user-error "No %s row of this kind"
+                         (if (< count 0) "previous" "further"))))))))
 
 (defun gemini-companion-overview-previous-sibling (&optional count)
   "Go to the previous row of the same kind, or COUNT back."
@@ -1420,7 +1396,8 @@ REQUEST may be nil."
 (defun gemini-companion-overview--unfold-at (request)
   "Go to the row of REQUEST, if that waits, and unfold it."
   (when-let* ((row (gemini-companion-overview--row-of request)))
-    (gemini-companion-overview-page-unfold row)
+    (unless (gemini-companion-overview-page-unfolded-p row)
+      (gemini-companion-overview-page-unfold row))
     (gemini-companion-overview-page-go-to-row row)))
 
 (defun gemini-companion-overview-appear (request)

@@ -36,6 +36,7 @@
            (gemini-companion-remote-names-hosts '(("/ssh:far:" :state "lost")))
            (gemini-companion-remote-names-copies `(("/ssh:far:" . ,copies)))
            (inhibit-message t))
+      (gemini-companion-part-start 'revert)
       (with-temp-buffer
         (setq buffer-file-truename "/ssh:far:/a")
         (pcase-dolist (`(,time ,name ,text)
@@ -48,7 +49,7 @@
           (gemini-companion-revert-now copy)
           (should (equal text (buffer-string)))
           (when (eql 1000.4 time)
-            (gemini-companion-revert--keep-ancestor))
+            (run-hooks 'first-change-hook))
           (should (equal 1000 (floor (float-time (visited-file-modtime))))))
         (setq buffer-file-name nil)))))
 
@@ -89,10 +90,10 @@
             (should (string-prefix-p "Git-" (string-trim vc-mode)))
             (save-window-excursion
               (set-window-buffer nil (current-buffer))
-              (gemini-companion-revert--refresh-vc-soon)
+              (run-hook-with-args 'window-buffer-change-functions (selected-frame))
               (gemini-companion-test-eventually
                 (string-prefix-p "Git:" (string-trim vc-mode))))
-            (should-not gemini-companion-revert--vc-buffers))
+            (should-not (gemini-companion-test-timers "revert")))
         (gemini-companion-part-stop 'revert)
         (gemini-companion-part-stop 'watch)))))
 

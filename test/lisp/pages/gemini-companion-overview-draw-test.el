@@ -11,7 +11,7 @@
   (with-temp-buffer
     (insert (gemini-companion-overview-draw-heading row (or sign "") width) "\n")
     (goto-char (point-min))
-    (gemini-companion-overview-test--line (1+ width))))
+    (gemini-companion-overview-test-displayed (1+ width))))
 
 (defun gemini-companion-overview-draw-test-contrast (one other)
   "Return the contrast of the colors ONE and OTHER, lists of three components."
@@ -105,10 +105,24 @@ since the proposal"
                                 (gemini-companion-overview-draw-test-line 300 row))))))))
 
 (ert-deftest gemini-companion-overview-draw-has-names-in-one-column ()
-  (dolist (lines '(nil "+1 −1" "+600 −600" "+6000 −6000" "+12345 −6"))
-    (dolist (state '("auto" "asks" "edited"))
-      (should (= 20 (string-width (gemini-companion-overview-draw--columns
-                                   state nil lines)))))))
+  (cl-flet ((lines (count) (mapconcat (apply-partially #'format "%d\n")
+                                      (number-sequence 1 count) "")))
+    (gemini-companion-overview-test-with
+        `(("a.x" "a\n") ("b.x" ,(lines 600)) ("c.x" ,(lines 6000)) ("d.x" ,(lines 6)))
+      (gemini-companion-state-report session 'prompt "Do it")
+      (pcase-dolist (`(,name ,count) '(("a.x" 1) ("b.x" 600) ("c.x" 6000) ("d.x" 12345)))
+        (gemini-companion-test-writes
+         name (replace-regexp-in-string "^\\(.\\)" "x\\1" (lines count)) session))
+      (gemini-companion-list)
+      (let ((rows (seq-filter (apply-partially #'string-match-p "auto .*[a-d]\\.x")
+                              (gemini-companion-overview-test-rendered))))
+        (should (equal '("+1 −1" "+600 −600" "+6000 −6000" "+12345 −6")
+                       (mapcar (lambda (row)
+                                 (string-match "+[0-9]+ −[0-9]+" row)
+                                 (match-string 0 row))
+                               rows)))
+        (should (equal '(26 26 26 26)
+                       (mapcar (apply-partially #'string-match "[a-d]\\.x") rows)))))))
 
 (ert-deftest gemini-companion-overview-draw-names-what-became-of-an-edit ()
   (pcase-dolist (`(,state . ,slots)
@@ -119,10 +133,14 @@ since the proposal"
                    ("rejected" :answer rejected) ("closed" :answer dismissed)
                    ("accepted" :answer dismissed :file-state written)
                    ("auto" :answer automatic :file-state unwritten)))
-    (should (equal state
-                   (gemini-companion-overview-draw--answer
-                    (apply #'gemini-companion-edit-make :file "/a" :true-name "/a"
-                           slots))))))
+    (let ((edit (apply #'gemini-companion-edit-make :file "/a" :true-name "/a" slots)))
+      (should (equal state
+                     (car (split-string
+                           (gemini-companion-overview-draw-test-line
+                            200 (gemini-companion-overview-row
+                                 :kind 'file :level 3 :path "/a" :file "/a"
+                                 :edit edit :edits (list edit)
+                                 :session (gemini-companion-session-make :id "1"))))))))))
 
 (ert-deftest gemini-companion-overview-draw-has-one-text-while-others-write ()
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))

@@ -115,7 +115,7 @@
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n") ("b" "B\n"))
     (gemini-companion-list)
     (let ((drawn (lambda ()
-                   (gemini-companion-overview--level 4)
+                   (gemini-companion-overview-test-keys "4")
                    (revert-buffer)
                    (gemini-companion-overview-test-lines))))
       (dotimes (step 60)

@@ -677,8 +677,9 @@ Questions are answered by ANSWER, by default yes."
         (keeps (= 0 (random 3))))
     (when keeps
       (with-current-buffer buffer
-        (pcase-let ((`(,record . ,change) (gemini-companion-walk--here)))
-          (gemini-companion-sequences--kept world (list (list record change))))))
+        (gemini-companion-sequences--kept
+         world (list (list (gemini-companion-changes-here)
+                           (gemini-companion-walk-change))))))
     (push (list 'walk (buffer-name buffer) keeps
                 (gemini-companion-test-walk (if keeps "k" "u")))
           (gemini-companion-sequences-world-log world))
@@ -710,9 +711,12 @@ Questions are answered by ANSWER, by default yes."
         (list (list (gemini-companion-overview-row-record row)
                     (gemini-companion-overview-page-change)))))
      ((equal keys "k") (gemini-companion-overview-row-groups row))
-     (t (ignore-error user-error
-          (gemini-companion-overview-row-groups
-           (gemini-companion-overview--file-row (equal keys "C-u K"))))))))
+     (t
+      (when-let* ((above (if (equal keys "C-u K")
+                             (or (gemini-companion-overview-page-ancestor row 'turn)
+                                 (gemini-companion-overview-page-ancestor row 'cli))
+                           (gemini-companion-overview-page-ancestor row 'file))))
+        (gemini-companion-overview-row-groups above))))))
 
 ;;;; Sequences
 

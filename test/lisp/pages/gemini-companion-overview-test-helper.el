@@ -35,11 +35,11 @@ The right edge is at WIDTH columns, by default those of the window."
         (goto-char (point-min))
         (while (not (eobp))
           (unless (invisible-p (point))
-            (push (gemini-companion-overview-test--line width) lines))
+            (push (gemini-companion-overview-test-displayed width) lines))
           (forward-line)))
       (nreverse lines))))
 
-(defun gemini-companion-overview-test--line (width)
+(defun gemini-companion-overview-test-displayed (width)
   "Return the line at point as it is displayed in WIDTH columns."
   (let* ((prefix (get-text-property (point) 'line-prefix))
          (end (line-end-position))
