@@ -442,51 +442,47 @@ Return its value; or nil if files of other hosts are still to be written, one
 after another.
 If WHOLE is non-nil, the first problem is an error, and the user cannot stop."
   (let* ((items (gemini-companion-decide--in-order items))
+         (remote (unless whole (seq-filter #'gemini-companion-decide-item-remote items)))
+         (left nil)
          (done nil)
          (problems nil)
-         (ended nil)
-         (value nil)
-         (fails (lambda (item problem)
-                  (push (cons (gemini-companion-decide-item-name item) problem)
-                        problems)))
-         (start (lambda (item then)
+         (value nil))
+    (cl-labels ((start (item then)
                   (let ((waits t))
-                    (condition-case problem
-                        (progn
-                          (gemini-companion-decide--check item)
-                          (funcall do item
-                                   (lambda (problem)
-                                     ;; A host may answer when it is no longer waited for.
-                                     (when waits
-                                       (setq waits nil)
-                                       (if problem
-                                           (funcall fails item problem)
-                                         (push item done))
-                                       (funcall then)))))
-                      (error
-                       ;; After its end, it is an error of what follows.
-                       (unless (and waits (not whole))
-                         (signal (car problem) (cdr problem)))
-                       (funcall fails item (gemini-companion-text-problem problem))
-                       (funcall then))))))
-         (remote (unless whole (seq-filter #'gemini-companion-decide-item-remote items)))
-         (here (lambda (item) (funcall start item #'ignore)))
-         (left (if whole
-                   (mapc here items)
-                 (gemini-companion-slices-do what (seq-difference items remote #'eq)
-                                             here))))
-    (cl-labels ((next ()
+                    (cl-flet ((end (problem)
+                                ;; A host may answer when it is no longer waited for.
+                                (when waits
+                                  (setq waits nil)
+                                  (if problem
+                                      (push (cons (gemini-companion-decide-item-name item)
+                                                  problem)
+                                            problems)
+                                    (push item done))
+                                  (funcall then))))
+                      (condition-case problem
+                          (progn
+                            (gemini-companion-decide--check item)
+                            (funcall do item #'end))
+                        (error
+                         ;; After its end, it is an error of what follows.
+                         (if (or whole (not waits))
+                             (signal (car problem) (cdr problem))
+                           (end (gemini-companion-text-problem problem))))))))
+                (here (item)
+                  (start item #'ignore))
+                (next ()
                   (if (and remote (null left))
-                      (funcall start (pop remote) #'next)
-                    (setq ended t
-                          value (funcall finish (nreverse done)
+                      (start (pop remote) #'next)
+                    (setq value (funcall finish (nreverse done)
                                          (gemini-companion-decide--named
                                           (nreverse problems))
                                          (append left remote))))))
-      (when whole
-        (setq left nil))
-      (next))
-    (and ended value)))
+      (if whole
+          (mapc #'here items)
+        (setq left (gemini-companion-slices-do
+                    what (seq-difference items remote #'eq) #'here)))
+      (next)
+      value)))
 
 (defun gemini-companion-decide--check (item)
   "Signal an error if the text is not that for which ITEM was planned."
