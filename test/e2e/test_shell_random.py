@@ -155,8 +155,8 @@ ASKED = """
 (when-let* ((window (active-minibuffer-window)))
   (with-current-buffer (window-buffer window) (buffer-string)))
 """
-# What is asked before lines of the user are undone.
-OTHERS = "of yours"
+# What is asked before lines of others are undone.
+OTHERS = "maybe yours"
 # What is said of a file that was renamed, and stays.
 RENAMED = ", renamed; create that again first"
 # The last message.
