@@ -239,7 +239,7 @@ It is nil if the command has no key."
 
 (defun gemini-companion-header--click-map (command)
   "Return a keymap for a click on a header line to call COMMAND.
-The command is called in the window of the header line."
+In the window of the header line, the click does what its key would do."
   (let ((map (make-sparse-keymap)))
     (define-key map [header-line mouse-1]
                 (lambda (event)
@@ -248,7 +248,10 @@ The command is called in the window of the header line."
                     ;; A permission is displayed again in a window that is selected.
                     (unless (eq window (selected-window))
                       (select-window window)))
-                  (call-interactively command)))
+                  (let ((key (gemini-companion-header-shortest-key command)))
+                    ;; A review ignores its keys until it was displayed.
+                    (call-interactively (or (and key (key-binding (kbd key)))
+                                            command)))))
     map))
 
 (provide 'gemini-companion-header)

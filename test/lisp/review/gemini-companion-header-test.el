@@ -157,6 +157,8 @@ src/components/account-settings.py, the CLI")
            (key (lookup-key (get-text-property (string-search "reject" header)
                                                'local-map header)
                             [header-line mouse-1])))
+      ;; It was displayed.
+      (setf (gemini-companion-view-drawn (gemini-companion-edit-view edit)) 0)
       (funcall key click)
       (should (eq 'rejected (gemini-companion-edit-answer edit))))))
 

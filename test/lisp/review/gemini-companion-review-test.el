@@ -349,6 +349,19 @@ your text is in the kill ring"
       (setf (gemini-companion-view-drawn view) (float-time))
       (dolist (keys '("C-c C-c" "C-c C-k" "C-x C-s"))
         (should (string-search "just appeared" (car (funcall press keys)))))
+      ;; A click may have been for what was in the place of the header line.
+      (let* ((window (get-buffer-window (gemini-companion-edit-proposal-buffer edit)))
+             (header (with-current-buffer (window-buffer window)
+                       (gemini-companion-test-header-text)))
+             (click (lookup-key (get-text-property (string-search "accept" header)
+                                                   'local-map header)
+                                [header-line mouse-1])))
+        (save-selected-window
+          (should (string-search
+                   "just appeared"
+                   (car (gemini-companion-test-messages
+                          (funcall click `(mouse-1 (,window header-line (0 . 0) 0)))))))))
+      (should (gemini-companion-edit-open-p edit))
       (gemini-companion-review-test-drawn edit)
       ;; It has begun by itself: its letters were typed for the terminal.
       (dolist (key '("a" "r b" "x" "e" "c" "l" "W"))
