@@ -299,15 +299,7 @@ UNITS is the unit of their columns, see `gemini-companion-eglot-units'.
 Signal a `user-error' if EDITS overlap or start at the same position."
   (with-temp-buffer
     (insert text)
-    (let ((ranges
-           (mapcar (lambda (edit)
-                     (let ((range (plist-get edit :range)))
-                       (list (gemini-companion-eglot--position
-                              (plist-get range :start) units)
-                             (gemini-companion-eglot--position
-                              (plist-get range :end) units)
-                             (plist-get edit :newText))))
-                   edits))
+    (let ((ranges (gemini-companion-eglot--ranges edits units))
           (next (1+ (point-max))))
       (pcase-dolist (`(,beg ,end ,new) (seq-sort-by #'car #'> ranges))
         (unless (and (<= beg end) (<= end next)
@@ -322,23 +314,55 @@ same position; ask the user"))
         (insert new)))
     (buffer-string)))
 
-(defun gemini-companion-eglot--position (position units)
-  "Return POSITION, a plist of the protocol, as a buffer position.
-For UNITS, see `gemini-companion-eglot-units'.  A column after the end of its
-line means the end of the line."
-  (goto-char (point-min))
-  (if (< 0 (forward-line (plist-get position :line)))
-      (point-max)
-    (let* ((left (plist-get position :character))
+(defun gemini-companion-eglot--ranges (edits units)
+  "Return where EDITS are in this buffer, a list of (BEG END NEW-TEXT).
+For EDITS and UNITS, see `gemini-companion-eglot-edited'."
+  (let ((places nil)
+        (known (list 0 0 (point-min))))
+    (dolist (edit edits)
+      (let ((range (plist-get edit :range)))
+        (push (plist-get range :start) places)
+        (push (plist-get range :end) places)))
+    ;; In order, as counting from the beginning for each of thousands of edits would
+    ;; take minutes.
+    (let ((positions (make-hash-table :test 'eq)))
+      (dolist (place (sort places
+                           (lambda (a b)
+                             (pcase-let (((map (:line la) (:character ca)) a)
+                                         ((map (:line lb) (:character cb)) b))
+                               (or (< la lb) (and (= la lb) (< ca cb)))))))
+        (setq known (gemini-companion-eglot--position place units known))
+        (puthash place (nth 2 known) positions))
+      (mapcar (lambda (edit)
+                (let ((range (plist-get edit :range)))
+                  (list (gethash (plist-get range :start) positions)
+                        (gethash (plist-get range :end) positions)
+                        (plist-get edit :newText))))
+              edits))))
+
+(defun gemini-companion-eglot--position (place units known)
+  "Return (LINE COLUMN POSITION) of PLACE, a plist of the protocol, in this buffer.
+KNOWN is the value for a place before it.  For UNITS, see
+`gemini-companion-eglot-units'.  A column after the end of its line means the
+end of the line."
+  (pcase-let* (((map :line :character) place)
+               (`(,known-line ,column ,position) known))
+    (goto-char position)
+    (when (< known-line line)
+      (setq column 0)
+      (when (< 0 (forward-line (- line known-line)))
+        (goto-char (point-max))))
+    (let* ((left (- character column))
            (beg (point))
            ;; A character takes one unit at least, and four at most.
-           (end (min (line-end-position) (+ beg left))))
-      (cl-loop for excess = (- (funcall units (buffer-substring-no-properties
-                                               beg end))
-                               left)
+           (end (progn (skip-chars-forward "^\n" (min (point-max) (+ beg left)))
+                       (point)))
+           (count (lambda ()
+                    (funcall units (buffer-substring-no-properties beg end)))))
+      (cl-loop for excess = (- (funcall count) left)
                while (< 0 excess)
                do (cl-decf end (max 1 (/ excess 4))))
-      end)))
+      (list line (+ column (funcall count)) end))))
 
 (defun gemini-companion-eglot-errors (diagnostics)
   "Return the errors among DIAGNOSTICS, a vector of plists of the protocol.

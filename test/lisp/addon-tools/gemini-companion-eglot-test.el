@@ -112,6 +112,22 @@
                                (gemini-companion-test-refusal
                                  (gemini-companion-eglot-changes result)))))))
 
+;; A symbol of a minified file; counting from the beginning each time took minutes.
+(ert-deftest gemini-companion-eglot-edits-a-long-line-in-thousands-of-places ()
+  (let ((text (apply #'concat (make-list 3000 "x=one();")))
+        (counted 0))
+    (should (equal (string-replace "one" "three" text)
+                   (gemini-companion-eglot-edited
+                    text
+                    (mapcar (lambda (place)
+                              (gemini-companion-eglot-test-edit
+                               0 (+ 2 (* 8 place)) (+ 5 (* 8 place)) "three"))
+                            (number-sequence 0 2999))
+                    (lambda (piece)
+                      (setq counted (+ counted (length piece)))
+                      (length piece)))))
+    (should (< counted (* 5 (length text))))))
+
 (ert-deftest gemini-companion-eglot-edits-a-text-by-each-count-of-columns ()
   (let ((text "\N{GRINNING FACE}\u00e4\u20ac one, one\r\none\n"))
     (pcase-dolist (`(,units ,first ,second)
