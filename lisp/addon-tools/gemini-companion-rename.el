@@ -188,6 +188,13 @@ The value is a verb phrase."
           ((not (file-regular-p name)) "does not exist")
           ((gemini-companion-step-unwritable-reason name))
           ((and buffer (buffer-modified-p buffer)) "has unsaved changes in Emacs")
+          ((and buffer
+                (not (verify-visited-file-modtime buffer))
+                (not (equal (gemini-companion-text-of-buffer buffer)
+                            (gemini-companion-text-normalized
+                             (gemini-companion-text-read name)))))
+           ;; The language server has read the buffer.
+           "has changed on disk, but not in Emacs")
           ((stringp (file-locked-p name)) "is being edited in another Emacs")
           ((< gemini-companion-rename--largest-file
               (file-attribute-size (file-attributes name)))

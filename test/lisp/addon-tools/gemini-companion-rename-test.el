@@ -699,3 +699,11 @@
       (gemini-companion-rename-test-problem "still loading"))))
 
 ;;; gemini-companion-rename-test.el ends here
+
+(ert-deftest gemini-companion-rename-refuses-a-file-that-its-buffer-has-not-read ()
+  "The columns of the language server are those of the buffer."
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (with-current-buffer (find-file-noselect "a.py")
+      (gemini-companion-test-write "a.py" "# A comment of another program\ndef one():\n    pass\n")
+      (should-not (verify-visited-file-modtime))
+      (gemini-companion-rename-test-problem "has changed on disk"))))
