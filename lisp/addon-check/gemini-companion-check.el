@@ -271,7 +271,7 @@ BEGAN."
   (when-let* ((buffer (get-buffer (gemini-companion-check--name root)))
               (process (get-buffer-process buffer))
               ((process-live-p process)))
-    (unless (yes-or-no-p "Previous check is running; kill it? ")
+    (unless (gemini-companion-choice-yes-or-no-p "Previous check is running; kill it? ")
       (user-error "Previous check is still running"))
     (when (process-live-p process)
       (interrupt-process process)
@@ -355,20 +355,29 @@ PROCESS is that of its command; it is nil if its buffer is being killed."
     (gemini-companion-check--redraw)))
 
 (defun gemini-companion-check--errors ()
-  "Return the lines of the first ten errors in this buffer."
+  "Return the first ten errors in this buffer.
+The value is a list of (LINE DIRECTORY FILE): the text of the line, and the
+absolute names of the directory in which it was printed and of its file."
   (let ((file-name-handler-alist nil)
         (compilation-skip-threshold 2)
-        (lines nil))
+        (errors nil))
     (save-excursion
       (goto-char (point-min))
       ;; There is no further one.
       (ignore-error user-error
         (dotimes (_ 10)
-          (compilation-next-error 1)
-          (push (buffer-substring-no-properties (line-beginning-position)
-                                                (line-end-position))
-                lines))))
-    (nreverse lines)))
+          (pcase-let* ((error (compilation-next-error 1))
+                       (`(,name ,printed-in)
+                        (compilation--file-struct->file-spec
+                         (compilation--loc->file-struct
+                          (compilation--message->loc error))))
+                       ;; A line of make may name another directory.
+                       (directory (expand-file-name (or printed-in default-directory))))
+            (push (list (buffer-substring-no-properties (line-beginning-position)
+                                                        (line-end-position))
+                        directory (gemini-companion-names-in directory name))
+                  errors)))))
+    (nreverse errors)))
 
 (defun gemini-companion-check--redraw ()
   "Draw the overview again, if it is visible."
@@ -426,29 +435,38 @@ See `gemini-companion-overview-row-turn-note-function'."
   "Return what the next prompt is to begin with after RUN has failed.
 It has the first errors, but none that names a file that is not shared."
   (let* ((root (gemini-companion-check--run-root run))
-         (shared-p (lambda (text)
-                     (gemini-companion-check--shared-p
-                      text root (gemini-companion-check--run-session run))))
+         (session (gemini-companion-check--run-session run))
          (command (gemini-companion-check--run-command run))
-         (lines (ignore-error user-error
-                  (with-current-buffer (gemini-companion-check--buffer run)
-                    (seq-take (seq-filter shared-p (gemini-companion-check--errors))
-                              5)))))
-    (concat (if (funcall shared-p command) (format "`%s`" command) "The check")
+         (errors (ignore-error user-error
+                   (with-current-buffer (gemini-companion-check--buffer run)
+                     (seq-take
+                      (seq-filter
+                       (pcase-lambda (`(,line ,directory ,file))
+                         ;; What is not there is unknown.
+                         (and (let ((file-name-handler-alist nil))
+                                (file-exists-p file))
+                              (gemini-companion-context-text-shared-p file session)
+                              (gemini-companion-check--shared-p line root session)
+                              (gemini-companion-check--shared-p line directory session)))
+                       (gemini-companion-check--errors))
+                      5)))))
+    (concat (if (gemini-companion-check--shared-p command root session)
+                (format "`%s`" command)
+              "The check")
             " failed: " (gemini-companion-check--run-failure run)
-            (mapconcat (lambda (line)
-                         (concat "\n> " (gemini-companion-text-escaped-line line 160)))
-                       lines ""))))
+            (mapconcat (lambda (error)
+                         (concat "\n> " (gemini-companion-text-escaped-line (car error) 160)))
+                       errors ""))))
 
-(defun gemini-companion-check--shared-p (text root session)
+(defun gemini-companion-check--shared-p (text directory session)
   "Return non-nil if TEXT names no file that the CLI of SESSION may not see.
-Each word counts as a name, relative to ROOT."
+Each word counts as a name, relative to DIRECTORY."
   (seq-every-p (lambda (word)
                  (or (not (string-match-p "[[:alnum:]]" word))
                      (and (not (string-prefix-p "~" word))
                           (ignore-errors
                             (gemini-companion-context-text-shared-p
-                             (gemini-companion-names-in root word) session)))))
+                             (gemini-companion-names-in directory word) session)))))
                (split-string text "[][ \t\"'`(){}<>;&|=:,]+" t)))
 
 ;;;; Life

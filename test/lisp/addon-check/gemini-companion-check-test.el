@@ -127,6 +127,27 @@ echo .env:1: error: S3CRET; echo a:1: error: no password in .env; exit 1\n"))
                              (gemini-companion-comment-opening session)))
     (gemini-companion-comment-opening-set session nil)))
 
+(ert-deftest gemini-companion-check-leaves-out-errors-of-other-directories-not-shared ()
+  "The name of a file is relative to the directory in which it was printed."
+  (gemini-companion-check-test-with
+      '((".geminiignore" "/sub/key.c\n/my key.c\n")
+        ("sub/key.c" "1\n") ("sub/b.c" "1\n") ("my key.c" "1\n")
+        ("make.sh" "echo \"make: Entering directory 'sub'\"
+echo key.c:1: error: S3CRET
+echo b.c:1: error: bad
+echo b.c:2: error: no key.c
+echo \"make: Leaving directory 'sub'\"
+echo my key.c:1: error: S3CRET
+echo gone.c:1: error: S3CRET
+exit 1\n"))
+    (gemini-companion-check-test-runs "sh make.sh")
+    (gemini-companion-check-test-becomes "5 errors")
+    (gemini-companion-overview-test-go-to "5 errors")
+    (gemini-companion-overview-test-keys "c RET")
+    (should (equal "`sh make.sh` failed: 5 errors\n> b.c:1: error: bad"
+                   (gemini-companion-comment-opening session)))
+    (gemini-companion-comment-opening-set session nil)))
+
 (ert-deftest gemini-companion-check-that-never-ends-is-killed-with-its-buffer ()
   (gemini-companion-check-test-with nil
     (gemini-companion-check-test-runs "sleep 1000")
