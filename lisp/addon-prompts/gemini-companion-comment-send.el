@@ -13,6 +13,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-comment-opening)
 (require 'gemini-companion-compose)
@@ -114,9 +115,10 @@ Ask about each file that is not shared whether to send the comments on it."
                             (seq-uniq (mapcar #'gemini-companion-comment-path
                                               comments)))))
     (dolist (path hidden comments)
-      (unless (y-or-n-p (format "%s is not shared; send your comments on it \
+      (unless (gemini-companion-choice-y-or-n-p
+               (format "%s is not shared; send your comments on it \
 without its lines? "
-                                (gemini-companion-names-absolute path)))
+                       (gemini-companion-names-absolute path)))
         (setq comments (seq-remove (lambda (comment)
                                      (equal path (gemini-companion-comment-path
                                                   comment)))

@@ -448,7 +448,8 @@ known terminal and TEXT was added to the kill ring."
 (defun gemini-companion-compose--start (text)
   "Start a CLI for this project, and submit TEXT once it is connected.
 Signal a `user-error' if the user declines."
-  (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
+  (unless (gemini-companion-choice-y-or-n-p
+           "No CLI is connected here; start one with this prompt? ")
     (user-error "Prompt not submitted"))
   (let ((directory default-directory))
     (save-selected-window
@@ -462,7 +463,8 @@ Signal a `user-error' if the user declines."
 Signal an error if the answer is no."
   (when-let* ((command (gemini-companion-prompt-command text)))
     (unless (or (string-prefix-p "/" command)
-                (y-or-n-p "Prompt begins with !, so the CLI runs it in a shell; \
+                (gemini-companion-choice-y-or-n-p
+                 "Prompt begins with !, so the CLI runs it in a shell; \
 submit it? "))
       (user-error "Prompt not submitted"))))
 

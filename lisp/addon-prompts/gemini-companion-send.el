@@ -22,6 +22,7 @@
 (require 'dired)
 (require 'dnd)
 (require 'flymake)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-names)
 (require 'gemini-companion-prompt)
@@ -566,11 +567,12 @@ would read all files in it."
                                (gemini-companion-prompt-reference
                                 name (gemini-companion-session-client session)))))
     (unless (or (and there (not hidden))
-                (y-or-n-p (format (if hidden
-                                      "%s is not shared; name it anyway? "
-                                    "%s is outside the project of the CLI; \
+                (gemini-companion-choice-y-or-n-p
+                 (format (if hidden
+                             "%s is not shared; name it anyway? "
+                           "%s is outside the project of the CLI; \
 name it anyway? ")
-                                  (gemini-companion-names-absolute local))))
+                         (gemini-companion-names-absolute local))))
       (user-error "Nothing sent"))
     (gemini-companion-send--make-name
      :file file

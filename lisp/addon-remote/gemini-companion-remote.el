@@ -433,7 +433,8 @@ of a CLI on another host, use the directory of that CLI."
 Signal an error if the answer is no, or if no command connects it."
   (gemini-companion-remote--command host :pipe nil)
   (unless (assoc host gemini-companion-remote-directories)
-    (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
+    (unless (gemini-companion-choice-y-or-n-p
+             (format "Connect CLIs on %s, and share your open files \
 there with them? " (gemini-companion-names-title host)))
       (user-error "Not connected"))
     (gemini-companion-cli-save 'gemini-companion-remote-directories

@@ -14,6 +14,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-permission)
@@ -250,8 +251,9 @@ choose the first option for an empty input."
                   (gemini-companion-session-client
                    (gemini-companion-permission-session inquiry))
                   answers)))
-      (unless (y-or-n-p (format "Send the answer %s? "
-                                (gemini-companion-text-escaped-line said 200)))
+      (unless (gemini-companion-choice-y-or-n-p
+               (format "Send the answer %s? "
+                       (gemini-companion-text-escaped-line said 200)))
         (user-error "Not answered"))
       (condition-case problem
           (gemini-companion-permission-decide inquiry (cons 'refuse text) "Answered")

@@ -642,11 +642,12 @@ Emacs is a refusal."
   "Delete the links, the policies and the extensions, if the user confirms."
   (let ((extended (seq-filter #'gemini-companion-extension-installed-p
                               (gemini-companion-extension-clients))))
-    (unless (y-or-n-p (concat "The extension is linked; delete it and its links"
-                              (and extended
-                                   (format ", and the extension of %s, which then has \
+    (unless (gemini-companion-choice-y-or-n-p
+             (concat "The extension is linked; delete it and its links"
+                     (and extended
+                          (format ", and the extension of %s, which then has \
 no reviews" (gemini-companion-tools--titles extended)))
-                              "? "))
+                     "? "))
       (user-error "The extension stays linked"))
     (message "Unlinking...")
     (gemini-companion-part-stop 'tools)

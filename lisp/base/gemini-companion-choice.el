@@ -46,12 +46,32 @@ function that returns the annotation of a VALUE, a string or nil."
                                  table nil t nil nil default)
                 choices))))
 
-;;;; Single keys
+;;;; Questions
+
+;; Each question of the package is asked by a function below, or begins with the first.
+
+(defun gemini-companion-choice-forget-keys ()
+  "Forget the keys that wait to be read.
+The user has typed them before the next question, and has not seen it."
+  (unless (or executing-kbd-macro defining-kbd-macro)
+    (discard-input)))
+
+(defun gemini-companion-choice-y-or-n-p (question)
+  "Ask QUESTION by `y-or-n-p', which gets no key that was typed before it."
+  (gemini-companion-choice-forget-keys)
+  (y-or-n-p question))
+
+(defun gemini-companion-choice-yes-or-no-p (question)
+  "Ask QUESTION by `yes-or-no-p', which gets no key that was typed before it.
+The user may have made that ask for a single key."
+  (gemini-companion-choice-forget-keys)
+  (yes-or-no-p question))
 
 (defun gemini-companion-choice-key (prompt keys)
   "Read one of KEYS, characters, with PROMPT and their names, and return it.
 Each key has to be typed: no other one answers, nor do RET and SPC, with which
 `y-or-n-p' may take a key that was typed ahead for a yes."
+  (gemini-companion-choice-forget-keys)
   (let ((prompt (format "%s (%s) " prompt (mapconcat #'char-to-string keys ", ")))
         (key nil))
     (while (not (memq key keys))

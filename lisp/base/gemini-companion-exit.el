@@ -12,6 +12,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-part)
 (require 'subr-x)
 
@@ -22,7 +23,8 @@ If Emacs is not interactive, do not ask."
                                 (gemini-companion-parts-loaded))))
     (or (null unfinished)
         noninteractive
-        (yes-or-no-p (format "%s; exit anyway? " (string-join unfinished "; "))))))
+        (gemini-companion-choice-yes-or-no-p
+         (format "%s; exit anyway? " (string-join unfinished "; "))))))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'exit)))
   "Ask before Emacs exits."

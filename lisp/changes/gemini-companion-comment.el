@@ -20,6 +20,7 @@
 ;;; Code:
 
 (require 'gemini-companion-changes)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -1072,7 +1073,8 @@ Emacs still asks about comments that no CLI has received."
 All comments were sent, or the user agrees."
   (let ((unfinished (gemini-companion-part-unfinished 'comment)))
     (or (null unfinished)
-        (yes-or-no-p (format "%s; exit anyway? " (car unfinished))))))
+        (gemini-companion-choice-yes-or-no-p
+         (format "%s; exit anyway? " (car unfinished))))))
 
 ;;;; Commands
 
@@ -1105,7 +1107,7 @@ With ALL, a prefix argument, remove all comments on files, after asking.  Add
 the text of each to the kill ring."
   (interactive
    (list (and current-prefix-arg
-              (y-or-n-p "Also remove your unsent comments? "))))
+              (gemini-companion-choice-y-or-n-p "Also remove your unsent comments? "))))
   (let ((comments (if all
                       gemini-companion-comment--all
                     (seq-filter #'gemini-companion-comment-sent

@@ -414,7 +414,7 @@ delete it; otherwise it stays."
             (when many
               (gemini-companion-decide--show
                (mapconcat (apply-partially #'format "  %s\n") texts "")))
-            (yes-or-no-p
+            (gemini-companion-choice-yes-or-no-p
              (format "Not to the trash: %s; delete for good? "
                      (if many
                          (format "%d files" (length texts))

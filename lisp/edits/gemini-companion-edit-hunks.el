@@ -14,6 +14,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
@@ -175,7 +176,8 @@ excluded now.  Ask before excluding the last one; refuse that of a new file."
                                      (gemini-companion-edit-name edit)
                                      (substitute-command-keys
                                       "\\[gemini-companion-edit-reject]")))
-                    (y-or-n-p "This is the only remaining hunk; exclude it? "))))
+                    (gemini-companion-choice-y-or-n-p
+                     "This is the only remaining hunk; exclude it? "))))
       ;; The edit may end while the question is asked.
       (gemini-companion-edit-open-or-error edit)
       (unless sure

@@ -17,6 +17,7 @@
 ;;; Code:
 
 (require 'gemini-companion-attribution)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -344,7 +345,7 @@ Emacs is not interactive."
                               (gemini-companion-edits-open)))))
     (or (null edited)
         noninteractive
-        (yes-or-no-p
+        (gemini-companion-choice-yes-or-no-p
          (format "Reject the proposal for %s and discard your edits? "
                  (mapconcat (lambda (edit)
                               (gemini-companion-edit-name edit 'plain))
@@ -420,7 +421,8 @@ If there are several edits, ask for confirmation with VERB."
   (let ((edits (gemini-companion-edits-to-answer edit))
         (view gemini-companion-edits-view))
     (when (or (null (cdr edits))
-              (y-or-n-p (format "%s %d proposals? " verb (length edits))))
+              (gemini-companion-choice-y-or-n-p
+               (format "%s %d proposals? " verb (length edits))))
       ;; An edit may end during a question about another edit.
       (dolist (edit edits)
         (when (gemini-companion-edit-open-p edit)
@@ -448,7 +450,7 @@ original text; reject the proposal, or leave at least one character"))
          (not (gemini-companion-proposal-ask
                edit
                (lambda ()
-                 (y-or-n-p
+                 (gemini-companion-choice-y-or-n-p
                   (format (ngettext "Accept %s, although your comment is not sent? "
                                     "Accept %s, although your comments are not sent? "
                                     count)
@@ -462,7 +464,7 @@ hunks."
        (not (gemini-companion-proposal-ask
              edit
              (lambda ()
-               (yes-or-no-p
+               (gemini-companion-choice-yes-or-no-p
                 (format "Proposal for %s has changed, and has %s now; accept anyway? "
                         (gemini-companion-edit-name edit)
                         (gemini-companion-edit-hunks-lines (list edit)))))))))
@@ -478,7 +480,7 @@ Ask only if the CLI would overwrite a change of the file, or lose characters."
            (not (gemini-companion-proposal-ask
                  edit
                  (lambda ()
-                   (yes-or-no-p
+                   (gemini-companion-choice-yes-or-no-p
                     (format "%s has changed since the edit was proposed; accept anyway? "
                             (gemini-companion-edit-name edit)))))))
       (gemini-companion-proposal--loss-refused-p edit)))
@@ -490,8 +492,9 @@ Ask only if the CLI would overwrite a change of the file, or lose characters."
     (not (gemini-companion-proposal-ask
           edit
           (lambda ()
-            (yes-or-no-p (format "%s is %s; accept anyway? "
-                                 (gemini-companion-edit-name edit) loss)))))))
+            (gemini-companion-choice-yes-or-no-p
+             (format "%s is %s; accept anyway? "
+                     (gemini-companion-edit-name edit) loss)))))))
 
 (defun gemini-companion-proposal--answered (edit text)
   "Close the view of EDIT, which the user has decided; report TEXT in one line.

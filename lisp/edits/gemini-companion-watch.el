@@ -20,6 +20,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-choice)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
@@ -398,8 +399,9 @@ Then detect writes of other programs again."
            (not (gemini-companion-watch-here-p)))
       (verify-visited-file-modtime (current-buffer))
       (not (file-exists-p buffer-file-name))
-      (yes-or-no-p (format "%s has changed since visited or saved.  Save anyway? "
-                           (file-name-nondirectory buffer-file-name)))
+      (gemini-companion-choice-yes-or-no-p
+       (format "%s has changed since visited or saved.  Save anyway? "
+               (file-name-nondirectory buffer-file-name)))
       (user-error "Save not confirmed"))
   (gemini-companion-watch--before-save)
   ;; The file is still to be written.

@@ -12,6 +12,7 @@
 ;;; Code:
 
 (require 'gemini-companion-attribution)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -211,8 +212,9 @@ review, or the only connected CLI; if there are several, ask for one."
           (or (gemini-companion-auto--session-here)
               (gemini-companion-session-read (gemini-companion-sessions)))))
      (unless (or (gemini-companion-auto-on-p session)
-                 (y-or-n-p (format "Accept edits of %s without review? "
-                                   (gemini-companion-session-name session))))
+                 (gemini-companion-choice-y-or-n-p
+                  (format "Accept edits of %s without review? "
+                          (gemini-companion-session-name session))))
        (user-error "Auto-accept stays off"))
      (list session)))
   (cond ((gemini-companion-auto-on-p session)

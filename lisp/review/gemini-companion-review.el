@@ -12,6 +12,7 @@
 ;;; Code:
 
 (require 'gemini-companion-arrival)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -461,6 +462,7 @@ With prefix argument LIST, go to the overview."
                  edit
                  (lambda ()
                    (gemini-companion-review--settle)
+                   (gemini-companion-choice-forget-keys)
                    (read-multiple-choice
                     (format "Answer for %s" (gemini-companion-edit-name edit))
                     `((?a "accept" "The CLI writes the proposal")

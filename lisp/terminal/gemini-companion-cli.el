@@ -156,7 +156,8 @@ Return nil if a settings file must be edited first."
     (seq-every-p (pcase-lambda (`(,_ ,problem ,_ . ,actions))
                    (pcase (car actions)
                      (`(,(or "Enable" "Set it") . ,set)
-                      (or (not (y-or-n-p (format "%s; change that? " problem)))
+                      (or (not (gemini-companion-choice-y-or-n-p
+                                (format "%s; change that? " problem)))
                           (funcall set)))
                      (_ t)))
                  (gemini-companion-client-settings-findings
@@ -402,7 +403,8 @@ window, in %s" (gemini-companion-names-absolute directory)))
                   (gemini-companion-install-path-hint)))
     (unless (or remote
                 (gemini-companion-cli--in-root-p directory)
-                (y-or-n-p (format "%s is not a workspace root, so no CLI can \
+                (gemini-companion-choice-y-or-n-p
+                 (format "%s is not a workspace root, so no CLI can \
 connect; start one? " (gemini-companion-names-absolute directory))))
       (user-error "Not started; switch to a buffer of a project"))))
 

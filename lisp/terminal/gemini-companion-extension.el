@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
@@ -76,10 +77,11 @@ Ask the user once in each Emacs.  The CLI starts whatever the answer is."
      ((or gemini-companion-extension--declined
           (null (gemini-companion-client-extension client))
           (gemini-companion-extension-installed-p client)))
-     ((not (y-or-n-p (format "%s connects to Emacs by an extension, which is copied into \
+     ((not (gemini-companion-choice-y-or-n-p
+            (format "%s connects to Emacs by an extension, which is copied into \
 %s; install it? "
-                             title (gemini-companion-names-absolute
-                                    (gemini-companion-extension--directory client)))))
+                    title (gemini-companion-names-absolute
+                           (gemini-companion-extension--directory client)))))
       (setq gemini-companion-extension--declined t))
      (t
       (condition-case problem

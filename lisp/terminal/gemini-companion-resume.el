@@ -9,6 +9,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-client)
 (require 'gemini-companion-session)
@@ -60,9 +61,10 @@ restarted."
     (dolist (buffer buffers)
       (let ((cli (buffer-local-value 'gemini-companion-terminal-cli buffer))
             (resume (gemini-companion-resume--conversation-p buffer)))
-        (when (and (y-or-n-p (format "Restart %s%s? "
-                                     (gemini-companion-cli-name cli)
-                                     (if resume " with its conversation" "")))
+        (when (and (gemini-companion-choice-y-or-n-p
+                    (format "Restart %s%s? "
+                            (gemini-companion-cli-name cli)
+                            (if resume " with its conversation" "")))
                    ;; The CLI may have exited meanwhile.
                    (process-live-p (get-buffer-process buffer)))
           (delete-process (get-buffer-process buffer))

@@ -44,6 +44,11 @@ def test_check_asks_and_leads_to_the_errors_of_a_turn(world: World) -> None:
     emacs.becomes("(gemini-companion-changes-left)", 2)
     emacs.command("gemini-companion-turn-page")
     emacs.wait_for("Makefile")
+    # A y that was typed before the question was displayed is no answer.
+    emacs.burst("V", "y")
+    emacs.wait_for_match(r"Not reviewed: Makefile\. .*make test\? \(y, n\)")
+    assert not again.exists()
+    emacs.keys("n")
     for key in ("n", "y"):
         emacs.keys("V")
         emacs.wait_for_match(r"Not reviewed: Makefile\. .*make test\? \(y, n\)")

@@ -361,7 +361,8 @@ def test_undo_ends_while_its_host_does_not_answer(world: World, far: Host) -> No
     (outpost,) = outposts(world.scratch)
     outpost.suspend()
     emacs.command("gemini-companion-turn-page")
-    emacs.keys("1", "C-u", "u", "y")
+    emacs.keys("1", "C-u", "u")
+    emacs.keys("y")
     emacs.says("no answer from docker:far in 1 s")
     emacs.says("No answer from docker:far yet")
     assert texts() == ["two\n", "two\n"]

@@ -59,4 +59,17 @@ minibuffer would leave a window of completions to later tests."
       (should (eq ?n (gemini-companion-choice-key "Undo 2 changes?" '(?y ?n ??)))))
     (should-not keys)))
 
+;; It was typed before the question, which the user has not seen.
+(ert-deftest gemini-companion-choice-is-no-key-that-was-typed-ahead ()
+  (let ((read (lambda (&rest _) (or (pop unread-command-events) ?n))))
+    (cl-letf (((symbol-function 'read-char-from-minibuffer) read)
+              ((symbol-function 'y-or-n-p) (lambda (&rest _) (eq ?y (funcall read))))
+              ((symbol-function 'yes-or-no-p) (lambda (&rest _) (eq ?y (funcall read)))))
+      (pcase-dolist (`(,ask . ,answer)
+                     `((,(lambda () (gemini-companion-choice-key "Run it?" '(?y ?n))) . ?n)
+                       (,(lambda () (gemini-companion-choice-y-or-n-p "Run it? ")))
+                       (,(lambda () (gemini-companion-choice-yes-or-no-p "Run it? ")))))
+        (setq unread-command-events (list ?y))
+        (should (eq answer (funcall ask)))))))
+
 ;;; gemini-companion-choice-test.el ends here
