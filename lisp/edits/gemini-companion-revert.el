@@ -543,7 +543,7 @@ The value is a verb phrase about its file."
 
 (defun gemini-companion-revert--merge ()
   "Merge the current text of this buffer's file into the buffer.
-Return the line of the first conflict, or nil if there is none."
+Return non-nil if there are conflicts."
   (let* ((time (car (gemini-companion-watch-stamp (gemini-companion-names-file))))
          (content (gemini-companion-revert--read))
          (theirs (gemini-companion-revert--content-text content))

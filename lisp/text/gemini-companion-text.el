@@ -212,10 +212,9 @@ It is empty if the texts are equal.  Signal
 
 (defun gemini-companion-text-merged (mine base theirs &rest labels)
   "Merge the texts MINE and THEIRS, whose common ancestor is BASE.
-Return (nil . TEXT), or if there are conflicts, (LINE . TEXT): the line of
-the first conflict in MINE, and the text with markers of conflicts, in which
-LABELS name the three texts.  Signal `gemini-companion-text-not-compared' if
-diff3 fails."
+Return (CONFLICT . TEXT).  If CONFLICT is non-nil, TEXT has markers of
+conflicts, in which LABELS name the three texts.  Signal
+`gemini-companion-text-not-compared' if diff3 fails."
   (let* ((end (if (string-search "\r\n" mine) "\r\n" "\n"))
          ;; A regexp would be tried at each character of a line of a megabyte.
          (ends-p (lambda (text)
@@ -233,15 +232,8 @@ diff3 fails."
                      merged
                    (string-remove-suffix end merged))))
       (_
-       ;; With `--overlap-only', the output is MINE, and THEIRS in conflicts.
-       (let* ((other (cdr (gemini-companion-text--run-merge
-                           texts "--merge" "--overlap-only")))
-              (differs (compare-strings (car texts) nil nil other nil nil)))
-         (cons (length (split-string (substring (car texts) 0 (1- (abs differs)))
-                                     "\n"))
-               (cdr (apply #'gemini-companion-text--run-merge texts "--merge"
-                           (mapcar (apply-partially #'concat "--label=")
-                                   labels)))))))))
+       (cons t (cdr (apply #'gemini-companion-text--run-merge texts "--merge"
+                           (mapcar (apply-partially #'concat "--label=") labels))))))))
 
 (defun gemini-companion-text--run-merge (texts &rest options)
   "Run diff3 with OPTIONS for TEXTS, and return (STATUS . OUTPUT)."
