@@ -63,13 +63,11 @@ change, unless you are typing there.  Takes effect with the next edit."
   "Hook run in a buffer that has got the new text of its remote file.
 Other hooks of a revert would call Tramp.")
 
-(defvar-local gemini-companion-revert--reported nil
-  "The stamp of the file for which this buffer was reported to be stale.")
-
 (defvar-local gemini-companion-revert--stamp nil
   "The stamp of the file that this buffer was last reverted to, or nil.
-A file that is replaced in the same tick of the clock differs by its size or
-its inode only.")
+If only the user reverts this buffer, it was reported to be stale for that.  A
+file that is replaced in the same tick of the clock differs by its size or its
+inode only.")
 
 (defvar-local gemini-companion-revert--misread nil
   "The last answer of `gemini-companion-revert--misread-p', (STAMP . ANSWER).")
@@ -242,9 +240,15 @@ See `gemini-companion-revert-now' for KEYS."
                 (stamp (gemini-companion-watch-stamp file))
                 ((not (or (gemini-companion-text-unreadable-reason file)
                           (gemini-companion-revert--current-p)))))
-      (if (gemini-companion-revert--plain-p file)
-          (gemini-companion-revert--plain file stamp keys)
-        (gemini-companion-revert--report-stale file stamp)))))
+      (cond
+       ((gemini-companion-revert--plain-p file)
+        (gemini-companion-revert--plain file stamp keys))
+       ;; The user must revert it, as it may prompt then.
+       ((not (equal stamp gemini-companion-revert--stamp))
+        (setq gemini-companion-revert--stamp stamp)
+        (message "%s was written; its buffer (%s) still shows the previous text; %s"
+                 (gemini-companion-label-file file) major-mode
+                 (substitute-command-keys "type \\[revert-buffer] there")))))))
 
 (defun gemini-companion-revert--plain (file stamp keys)
   "Revert the current buffer, of FILE, which has STAMP.
@@ -297,16 +301,6 @@ Do nothing for a remote file."
         (with-current-buffer buffer
           (vc-refresh-state))))
     (gemini-companion-revert--refresh-vc-soon)))
-
-(defun gemini-companion-revert--report-stale (file stamp)
-  "Report that the current buffer has the text of FILE before STAMP.
-Such a buffer may prompt when it is reverted, so the user must revert it.
-Report once for each STAMP."
-  (unless (equal stamp gemini-companion-revert--reported)
-    (setq gemini-companion-revert--reported stamp)
-    (message "%s was written; its buffer (%s) still shows the previous text; %s"
-             (gemini-companion-label-file file) major-mode
-             (substitute-command-keys "type \\[revert-buffer] there"))))
 
 (defun gemini-companion-revert--revert (content time)
   "Revert the current buffer to CONTENT, which was written at TIME.

@@ -94,48 +94,50 @@ BEFORE and NAME are never omitted; NAME is shortened in its middle if
 nothing else helps.  FLEXIBLE is cut at its end.  TAIL is a list of three texts
 or nils after FLEXIBLE; the last one is omitted first, then the first one.
 RIGHT is at the right edge."
-  (let* ((right (or right ""))
-         (room (- width (string-width before)
-                  (if (string-empty-p right)
-                      0
-                    ;; In a text terminal, WIDTH is without the last column.
-                    (+ (if (display-graphic-p) 3 2) (string-width right)))))
-         (flexible (or flexible ""))
-         (least (min 20 (string-width flexible)))
-         (gap (if (<= gemini-companion-overview-draw-wide width) "    " "  "))
-         (between (if (and (not (string-empty-p name)) (not (string-empty-p flexible)))
-                      "  "
-                    "")))
-    (cl-flet ((tail-text ()
-                (if (delq nil (copy-sequence tail))
-                    (concat (if (string-empty-p (concat name flexible)) "" gap)
-                            (gemini-companion-overview-draw--joined tail))
-                  "")))
-      (while (and (delq nil (copy-sequence tail))
-                  (< room (+ (string-width name) (length between) least
-                             (string-width (tail-text)))))
-        (setq tail (pcase tail
-                     (`(,files ,lines ,(pred stringp)) (list files lines nil))
-                     (`(,(pred stringp) ,lines ,_) (list nil lines nil)))))
-      (let* ((end (tail-text))
-             (left (- room (string-width name) (string-width end)))
-             (name (if (< left 0)
-                       (gemini-companion-names-shown name (max 8 room))
-                     name))
-             (rest (if (< (+ 3 (length between)) left)
-                       (concat between
-                               (truncate-string-to-width
-                                flexible (- left (length between)) nil nil
-                                (gemini-companion-text-sign ?\u2026 "...")))
-                     "")))
-        (concat before name rest end
-                (unless (string-empty-p right)
-                  (concat
-                   (propertize "  " 'display
-                               `(space :align-to
-                                       (- right ,(+ (string-width right)
-                                                    (gemini-companion-overview-draw-edge)))))
-                   right)))))))
+  (pcase-let*
+      ((right (or right ""))
+       (room (- width (string-width before)
+                (if (string-empty-p right)
+                    0
+                  ;; In a text terminal, WIDTH is without the last column.
+                  (+ (if (display-graphic-p) 3 2) (string-width right)))))
+       (flexible (or flexible ""))
+       (least (min 20 (string-width flexible)))
+       (gap (if (<= gemini-companion-overview-draw-wide width) "    " "  "))
+       (between (if (or (string-empty-p name) (string-empty-p flexible)) "" "  "))
+       (`(,first ,second ,third) tail)
+       (ends (mapcar (lambda (texts)
+                       (let ((text (gemini-companion-overview-draw--joined texts)))
+                         (concat (unless (or (string-empty-p text)
+                                             (string-empty-p (concat name flexible)))
+                                   gap)
+                                 text)))
+                     (list (list first second third) (list first second)
+                           (list second))))
+       (end (or (seq-find (lambda (end)
+                            (<= (+ (string-width name) (length between) least
+                                   (string-width end))
+                                room))
+                          ends)
+                ""))
+       (left (- room (string-width name) (string-width end)))
+       (name (if (< left 0)
+                 (gemini-companion-names-shown name (max 8 room))
+               name))
+       (rest (if (< (+ 3 (length between)) left)
+                 (concat between
+                         (truncate-string-to-width
+                          flexible (- left (length between)) nil nil
+                          (gemini-companion-text-sign ?\u2026 "...")))
+               "")))
+    (concat before name rest end
+            (unless (string-empty-p right)
+              (concat
+               (propertize "  " 'display
+                           `(space :align-to
+                                   (- right ,(+ (string-width right)
+                                                (gemini-companion-overview-draw-edge)))))
+               right)))))
 
 ;;;; Words
 
@@ -211,33 +213,38 @@ LEFT and DECIDED are the numbers of changes left and of decided changes."
 
 (defun gemini-companion-overview-draw--lines (files)
   "Return the numbers of lines of FILES, rows, such as \"+3 -1\", or nil."
-  (let ((added 0) (removed 0) (unknown nil))
-    (dolist (row files)
-      (cond
-       ((gemini-companion-overview-draw--recorded-p row)
-        (dolist (piece (gemini-companion-overview-draw--pieces
-                        row (gemini-companion-overview-row-lines row)
-                        (gemini-companion-overview-row-others row)))
-          (let ((undone (eq 'undone (gemini-companion-overview-draw--piece-state piece)))
-                (now (gemini-companion-hunk-new-count piece)))
-            (cl-incf removed (if undone
-                                 now
-                               (length (gemini-companion-hunk-lines piece))))
-            (cl-incf added (if undone
-                               (length (gemini-companion-overview-draw--piece-with
-                                        piece))
-                             now)))))
-       (t
-        (condition-case nil
-            (let ((edit (gemini-companion-overview-row-edit row)))
-              (gemini-companion-edit-hunks edit)
-              (when-let* ((counts (gemini-companion-edit-hunks-counts edit)))
-                (cl-incf added (gemini-companion-hunk-counts-added counts))
-                (cl-incf removed (gemini-companion-hunk-counts-removed counts))))
-          ;; The text before was not kept, or the program diff fails.
-          (error (setq unknown t))))))
-    (unless unknown
-      (gemini-companion-hunk-amount added removed))))
+  (let ((counts (mapcar #'gemini-companion-overview-draw--counts files)))
+    (unless (memq nil counts)
+      (gemini-companion-hunk-amount (apply #'+ (mapcar #'car counts))
+                                    (apply #'+ (mapcar #'cdr counts))))))
+
+(defun gemini-companion-overview-draw--counts (row)
+  "Return how many lines of ROW, a file, are new, and how many are gone, a cons.
+Return nil if that is unknown."
+  (if (gemini-companion-overview-draw--recorded-p row)
+      (cl-loop for piece in (gemini-companion-overview-draw--pieces
+                             row (gemini-companion-overview-row-lines row)
+                             (gemini-companion-overview-row-others row))
+               for undone = (eq 'undone (gemini-companion-overview-draw--piece-state
+                                         piece))
+               for now = (gemini-companion-hunk-new-count piece)
+               sum (if undone
+                       (length (gemini-companion-overview-draw--piece-with piece))
+                     now)
+               into added
+               sum (if undone now (length (gemini-companion-hunk-lines piece)))
+               into removed
+               finally return (cons added removed))
+    (let ((edit (gemini-companion-overview-row-edit row)))
+      (condition-case nil
+          (progn
+            (gemini-companion-edit-hunks edit)
+            (if-let* ((counts (gemini-companion-edit-hunks-counts edit)))
+                (cons (gemini-companion-hunk-counts-added counts)
+                      (gemini-companion-hunk-counts-removed counts))
+              (cons 0 0)))
+        ;; The text before was not kept, or the program diff fails.
+        (error nil)))))
 
 ;;;; Rows
 

@@ -492,20 +492,16 @@ TEXTS are as of `gemini-companion-overview-page--texts', or nil."
   (unless (eq gemini-companion-overview-page--displayed
               gemini-companion-overview-page--texts)
     (setq gemini-companion-overview-page--displayed gemini-companion-overview-page--texts)
-    (dolist (id (gemini-companion-overview-page--drawn-proposals))
-      (unless (assoc id gemini-companion-overview-page--since)
-        (push (cons id (float-time)) gemini-companion-overview-page--since)))))
-
-(defun gemini-companion-overview-page--drawn-proposals ()
-  "Return the IDs of the proposals whose texts are drawn."
-  (let ((ids nil))
-    (maphash (lambda (_key drawn)
-               (pcase (and (cdr drawn)
-                           (not (string-empty-p (cdr drawn)))
-                           (get-text-property 0 'gemini-companion-version (cdr drawn)))
-                 (`(,id . ,_) (push id ids))))
-             gemini-companion-overview-page--texts)
-    ids))
+    (cl-loop for drawn being the hash-values of gemini-companion-overview-page--texts
+             for text = (cdr drawn)
+             for version = (and text
+                                (not (string-empty-p text))
+                                (get-text-property 0 'gemini-companion-version text))
+             ;; The text of a proposal is drawn.
+             unless (or (null version)
+                        (assoc (car version) gemini-companion-overview-page--since))
+             do (push (cons (car version) (float-time))
+                      gemini-companion-overview-page--since))))
 
 (defun gemini-companion-overview-page-unfolded-p (row)
   "Return non-nil if the text of ROW, a proposal, is drawn and not folded."
@@ -666,15 +662,11 @@ in another one."
   "Return the number of the change at or after point, from 0.
 Only changes that are left are counted."
   (let ((here (gemini-companion-overview-page-row))
-        (index 0))
-    (catch 'here
-      (dolist (row (gemini-companion-overview-page-all-rows))
-        (when (eq row here)
-          (when (eq 'left (car (gemini-companion-overview-page-change-id)))
-            (cl-incf index (cdr (gemini-companion-overview-page-change-id))))
-          (throw 'here index))
-        (cl-incf index (length (gemini-companion-overview-row-left row))))
-      index)))
+        (id (gemini-companion-overview-page-change-id)))
+    (+ (cl-loop for row in (gemini-companion-overview-page-all-rows)
+                until (eq row here)
+                sum (length (gemini-companion-overview-row-left row)))
+       (if (eq 'left (car id)) (cdr id) 0))))
 
 (defun gemini-companion-overview-page-go-to-change (target)
   "Go to TARGET, a cons of a row and the number of a change that is left there."
@@ -713,13 +705,11 @@ Stay if there is none."
   "Return where the change with ID begins in the text below the row of KEY."
   (pcase (gemini-companion-page-section (list 'body key))
     (`(,beg . ,end)
-     (let ((position nil))
-       (while (and (not position) (< beg end))
-         (if (equal id (get-text-property beg 'gemini-companion-overview-change))
-             (setq position beg)
-           (setq beg (next-single-property-change
-                      beg 'gemini-companion-overview-change nil end))))
-       position))))
+     (cl-loop for at = beg then (next-single-property-change
+                                 at 'gemini-companion-overview-change nil end)
+              while (< at end)
+              when (equal id (get-text-property at 'gemini-companion-overview-change))
+              return at))))
 
 (defun gemini-companion-overview-page--more (key)
   "Return the position of the line for the rest of the diff below the row of KEY.
@@ -837,15 +827,12 @@ Skip rows and changes that need no decision, unless there are no others."
 (defun gemini-companion-overview-page-heading-beside (back)
   "Return the position of the next line of a row, or if BACK, of the previous one."
   (save-excursion
-    (let ((position nil))
-      (while (and (not position)
-                  (if back
-                      (and (not (bobp)) (progn (forward-line -1) t))
-                    (progn (forward-line) (not (eobp)))))
-        (when (and (gemini-companion-overview-page-on-heading-p)
-                   (not (invisible-p (point))))
-          (setq position (point))))
-      position)))
+    (cl-loop while (if back
+                       (and (not (bobp)) (progn (forward-line -1) t))
+                     (progn (forward-line) (not (eobp))))
+             when (and (gemini-companion-overview-page-on-heading-p)
+                       (not (invisible-p (point))))
+             return (point))))
 
 (provide 'gemini-companion-overview-page)
 ;;; gemini-companion-overview-page.el ends here
