@@ -35,7 +35,8 @@ It calls `gemini-companion-page-replace'.")
   "Time when this page was last drawn, a float time.")
 
 (defvar-local gemini-companion-page--drawn-for nil
-  "The value of `gemini-companion-page--now' when this page was last drawn.")
+  "The value of `gemini-companion-page--now' when this page was last drawn.
+Nil if something has changed since, while no window displayed the page.")
 
 (defvar-local gemini-companion-page--due nil
   "Time when the timer of this page will redraw it, a float time, or nil.")
@@ -122,10 +123,11 @@ A redraw that is overdue is not postponed."
 Called by a timer, which is canceled when PAGE is killed."
   (with-current-buffer page
     (setq gemini-companion-page--due nil)
-    (when (get-buffer-window page t)
-      (if (funcall gemini-companion-page-busy-function)
-          (gemini-companion-page-refresh-soon page)
-        (gemini-companion-page-refresh)))))
+    (cond ((null (get-buffer-window page t))
+           (setq gemini-companion-page--drawn-for nil))
+          ((funcall gemini-companion-page-busy-function)
+           (gemini-companion-page-refresh-soon page))
+          (t (gemini-companion-page-refresh)))))
 
 (defun gemini-companion-page-refresh (&optional write)
   "Redraw the current buffer, a page.

@@ -84,7 +84,15 @@
                 (should (= 2 (redisplay))))
               (should (= 3 (redisplay)))
               (split-window-right)
-              (should (= 4 (redisplay))))))
+              (should (= 4 (redisplay)))
+              (delete-other-windows)
+              (should (= 5 (redisplay)))
+              ;; Something changes while the page is hidden.
+              (set-window-buffer nil "*scratch*")
+              (run-hooks 'gemini-companion-page-test-hook)
+              (gemini-companion-test-run-timers)
+              (set-window-buffer nil page)
+              (should (= 6 (redisplay))))))
       (kill-buffer page))))
 
 (ert-deftest gemini-companion-page-is-written-at-once-for-what-is-urgent ()
