@@ -136,5 +136,11 @@ This is the value of `gemini-companion-overview-row-notes-function'."
   "Return the components of the add-on; each is loaded when it is used."
   '((prompt walk) (compose prompt) (undone comment) (comment-send undone)))
 
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'addon-prompts)))
+  "Drop the sessions whose CLIs have asked for additions."
+  (setq gemini-companion-addon-prompts--asking nil))
+
 (provide 'gemini-companion-addon-prompts)
 ;;; gemini-companion-addon-prompts.el ends here

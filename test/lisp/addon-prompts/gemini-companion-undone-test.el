@@ -70,7 +70,7 @@
         (gemini-companion-decision-redo))
       (should (equal '((1 . 1) (4 . 5) (8 . 7) (nil))
                      (gemini-companion-undone-test-ranges session)))
-      (should (= 4 (length gemini-companion-undone--all))))))
+      (should (= 4 (length (gemini-companion-part-saved 'undone)))))))
 
 (ert-deftest gemini-companion-undone-is-told-to-the-next-cli-if-its-own-has-exited ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
@@ -114,8 +114,7 @@ the next change."
            ;; Otherwise the overview has no notes.
            (gemini-companion-mode t))
        (ignore ask undo)
-       (unwind-protect (progn ,@body)
-         (setq gemini-companion-addon-prompts--asking nil)))))
+       ,@body)))
 
 (ert-deftest gemini-companion-undone-is-added-to-the-next-prompt-once ()
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
