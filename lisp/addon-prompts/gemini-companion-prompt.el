@@ -90,7 +90,7 @@ or nil if that does not show when the text is read."
   "The prompt of a CLI around a sentinel, as its terminal shows it.
 COUNT is the number of sentinels in a row; a slow CLI has more than one.
 BEFORE and BEHIND are non-nil if there is text before or after them.
-KIND is as `gemini-companion-prompt--kind' returns it, and NORMAL is non-nil in
+KIND is as `gemini-companion-prompt-kind' returns it, and NORMAL is non-nil in
 the normal mode of Vi."
   (count 1) before behind kind normal)
 
@@ -398,7 +398,7 @@ the text field of a dialog is ignored.  The value is nil, or a
                          (format "^[ │┃]*\\(?:!\\|%s\\)?[ \u2000-\u200a]*"
                                  (or (gemini-companion-client-prompt-sign client) ""))
                          (line-beginning-position)))
-           :kind (gemini-companion-prompt--kind client)
+           :kind (gemini-companion-prompt-kind client)
            :normal (gemini-companion-prompt--below-p
                     (gemini-companion-client-normal-footer client))))))))
 
@@ -409,7 +409,7 @@ REGEXP is nil for a CLI without such a footer."
        (save-excursion
          (re-search-forward regexp nil t))))
 
-(defun gemini-companion-prompt--kind (client)
+(defun gemini-companion-prompt-kind (client)
   "Return whether CLIENT would certainly send the prompt at point to the model.
 The value is `ordinary' if its first row has the usual sign or its footer says
 so; `later' if the footer shows that CLIENT works, and hides that; or nil.  A
@@ -451,7 +451,7 @@ Below the frame, there are completions or the footer.  The value is a
                  (re-search-backward "^─\\{9\\}" nil t))
         (forward-line)
         (gemini-companion-prompt--make-screen
-         :kind (gemini-companion-prompt--kind client))))))
+         :kind (gemini-companion-prompt-kind client))))))
 
 ;;;; Submitting
 

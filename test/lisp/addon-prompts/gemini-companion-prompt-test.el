@@ -189,6 +189,7 @@ The CLI is PROGRAM, a command of the shell."
                      (gemini-companion-edit-session diff) :client "qwen"))
            (process (get-buffer-process terminal))
            (unread-command-events nil)
+           (hook pre-command-hook)
            (file (progn
                    (setq gemini-companion-terminal-cli
                          (gemini-companion-terminal-cli-make :client "qwen"))
@@ -241,7 +242,8 @@ The CLI is PROGRAM, a command of the shell."
         (pass 2)
         (should (eq 'sent (car ended)))
         (should (equal '((t . ?!)) unread-command-events))
-        (should-not (memq #'gemini-companion-prompt--before-key pre-command-hook))
+        (should (eq 'self-insert-command (press ?x)))
+        (should (equal hook pre-command-hook))
 
         ;; While it works, the CLI queues what it reads.
         (let ((before (funcall size)))
@@ -429,7 +431,7 @@ printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
     (delete-char 1)
     (insert "\u2000")
     (backward-char)
-    (gemini-companion-prompt--kind client)))
+    (gemini-companion-prompt-kind client)))
 
 (ert-deftest gemini-companion-prompt-knows-an-ordinary-prompt-or-submits-nothing ()
   :tags '(pure)
