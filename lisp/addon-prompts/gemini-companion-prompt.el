@@ -54,19 +54,19 @@
                (:noinline t)
                (:constructor gemini-companion-prompt--make-task)
                (:copier nil))
-  "A text for the prompt of a CLI, until it is submitted or displayed there.
+  "A text for the prompt of a CLI, until it is submitted.
 FIND is a function that returns the session, or nil while there is none.
 PROBLEM begins the message if the text goes to the kill ring instead.
 LEFT is the number of checks that remain in which the CLI waits for no
 answer.  ENDED is called at the end, see `gemini-companion-prompt-submit'.
 
-PHASE is `queued', `probing', `typed', `retyped', `inserted', `resting' or
-`appended'; see `gemini-companion-prompt--phases'.  SESSION and PROCESS are those of the
+PHASE is `queued', `probing', `typed', `retyped', `resting' or `appended'; see
+`gemini-companion-prompt--phases'.  SESSION and PROCESS are those of the
 current check: the value of FIND, and the process of its terminal if
 that takes a text now.
 
-The terminal is searched for SENTINEL, a string of one space, or, without a
-sentinel, for more than MATCHES matches of REGEXP.  SEEN checks have found it
+The terminal is searched for SENTINEL, a string of one space, or, if MATCHES
+is non-nil, for the TEXT, which the terminal had MATCHES times before.  SEEN checks have found it
 since it was missing, and the last MISSED ones in a row have not.  FREE is
 non-nil if there was no text after the sentinel when a check first found it.
 
@@ -79,7 +79,7 @@ or nil if that does not show when the text is read."
   (ended #'ignore)
   (phase 'queued)
   session process
-  sentinel regexp matches
+  sentinel matches
   (seen 0) (missed 0) free
   input terminal (waited 0) held works)
 
@@ -107,7 +107,6 @@ confirms nothing, so they are called with nil then.")
     (probing . gemini-companion-prompt--probing)
     (typed . gemini-companion-prompt--typed)
     (retyped . gemini-companion-prompt--typed)
-    (inserted . gemini-companion-prompt--inserted)
     (resting . gemini-companion-prompt--resting)
     (appended . gemini-companion-prompt--appended))
   "Alist of (PHASE . FUNCTION): the phases of a task.
@@ -286,17 +285,7 @@ Select the terminal.  Return a message."
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-terminal-process session)))
         (progn
-          (gemini-companion-prompt--begin
-           (let ((task (gemini-companion-prompt--make-task
-                        :text text
-                        :find (lambda () session)
-                        :problem (format "%s may not have received the text" name)
-                        :left (* 10 gemini-companion-prompt--checks-per-second)
-                        :phase 'inserted)))
-             (gemini-companion-prompt--seek
-              task
-              (gemini-companion-prompt--seen-as text) process)
-             task))
+          (gemini-companion-prompt--check-length text)
           (gemini-companion-prompt--paste process text)
           (gemini-companion-terminal-show terminal)
           (format "In the prompt of %s: %s" name
@@ -311,31 +300,6 @@ Select the terminal.  Return a message."
               "%s is waiting for an answer; text copied to the kill ring")
              (t "Terminal of %s does not accept input now; text copied to the kill ring"))
        name))))
-
-(defun gemini-companion-prompt--seen-as (text)
-  "Return a regexp for the beginning or the end of TEXT in a terminal.
-A CLI may break a long word, and displays placeholders for images and
-for a long text.  Eat has fillers between wide characters."
-  (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
-    (concat "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)\\|"
-            (mapconcat (lambda (regexp)
-                         (if (string-match regexp text)
-                             (regexp-quote
-                              (gemini-companion-text-trim (match-string 0 text)))
-                           regexp))
-                       (list part (concat part "[^[:graph:]]*\\'")) "\\|"))))
-
-(defun gemini-companion-prompt--count (regexp process)
-  "Return the number of matches of REGEXP in the terminal of PROCESS."
-  (with-current-buffer (process-buffer process)
-    (how-many regexp (point-min) (point-max))))
-
-(defun gemini-companion-prompt--seek (task regexp process)
-  "Make TASK seek one more match of REGEXP in the terminal of PROCESS."
-  (setf (gemini-companion-prompt--task-sentinel task) nil
-        (gemini-companion-prompt--task-regexp task) regexp
-        (gemini-companion-prompt--task-matches task)
-        (gemini-companion-prompt--count regexp process)))
 
 ;;;; Screen
 
@@ -355,9 +319,9 @@ The text field of a dialog is a frame in a frame.")
 
 (defun gemini-companion-prompt--screen (task)
   "Return the `gemini-companion-prompt--screen' that TASK seeks, or nil.
-For a task that seeks a regexp, its slots have their defaults."
+For a task that seeks its text, the slots have their defaults."
   (pcase-let (((cl-struct gemini-companion-prompt--task
-                          process sentinel regexp matches input)
+                          process sentinel matches input)
                task))
     (cond ((null process) nil)
           (sentinel
@@ -366,9 +330,14 @@ For a task that seeks a regexp, its slots have their defaults."
           (input
            (gemini-companion-prompt--frame
             process (gemini-companion-prompt--client task)))
-          ((and regexp
-                (< matches (gemini-companion-prompt--count regexp process)))
+          ((and matches (< matches (gemini-companion-prompt--count task)))
            (gemini-companion-prompt--make-screen)))))
+
+(defun gemini-companion-prompt--count (task)
+  "Return how often the terminal of TASK has its text."
+  (let ((text (regexp-quote (gemini-companion-prompt--task-text task))))
+    (with-current-buffer (process-buffer (gemini-companion-prompt--task-process task))
+      (how-many text (point-min) (point-max)))))
 
 (defun gemini-companion-prompt--client (task)
   "Return the name of the CLI of TASK, or nil if it has no session."
@@ -643,13 +612,6 @@ before the sentinel, the user has deleted the text, so Enter is not pressed."
            'retyped)
           (t (gemini-companion-prompt--enter task)))))
 
-(defun gemini-companion-prompt--inserted (task screen)
-  "End TASK, whose text is only inserted, once the text is on SCREEN.
-Return the next phase, or nil if the task has ended."
-  (if (gemini-companion-prompt--steady-p task screen)
-      (gemini-companion-prompt--end task)
-    'inserted))
-
 (defun gemini-companion-prompt--resting (task screen)
   "Append the text of TASK to its file once SCREEN has shown a prompt for a second.
 Return the next phase, or nil if the prompt might be run as a command: the task
@@ -873,7 +835,9 @@ TASK then seeks the sentinel, or if the text is a command, the text itself."
      ;; After a command without arguments and a space, Enter may choose another
      ;; command.
      ((string-match-p "\\`/[^ \t\n]+\\'" text)
-      (gemini-companion-prompt--seek task (regexp-quote text) process)
+      (setf (gemini-companion-prompt--task-sentinel task) nil
+            (gemini-companion-prompt--task-matches task)
+            (gemini-companion-prompt--count task))
       (gemini-companion-prompt--paste process text))
      ;; A sentinel at the end of a command would begin another word to complete.
      ((string-prefix-p "/" text)

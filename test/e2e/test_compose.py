@@ -10,7 +10,6 @@ from harness.gemini import Gemini, type_until
 from harness.model import call, say, write_file
 from harness.world import World
 
-INSERT = f"(gemini-companion-prompt-insert {{}} {SESSION})"
 SUBMIT = f'(gemini-companion-prompt-submit {{}} (lambda () {SESSION}) 180 "Lost")'
 
 PIECES = [
@@ -213,7 +212,7 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
     emacs.holds("(gemini-companion-edits-open)")
-    assert "copied" in emacs.eval(INSERT.format('"words"'))
+    assert "copied" in emacs.eval(f'(gemini-companion-prompt-insert "words" {SESSION})')
     # Before Emacs knows that the CLI asks, the text waits for the answer, too.
     emacs.eval("(gemini-companion-part-stop 'state)")
     cli.model.script(say("all done"), say("I see"))
@@ -229,10 +228,3 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     cli.answer("llow once")
     cli.finished("I see", file, "uno\n")
     assert prompt(cli) == "some words"
-
-    # What a dialog has taken that Emacs does not know of is kept.
-    emacs.eval(SUBMIT.format('"/auth"'))
-    cli.terminal.wait_for("authenticate for this project")
-    emacs.eval(INSERT.format('"more words"'))
-    emacs.becomes("(car kill-ring)", "more words")
-    emacs.eval('(process-send-string "*terminal*" "\\e")')
