@@ -416,12 +416,12 @@ b:4\n> four\nIn digits")
                             (gemini-companion-comment-test-text)))
     (should (= 2 (length (split-string (gemini-companion-comment-test-text)
                                        ">> In digits"))))
-    ;; What no CLI has changed has a row of its own.
+    ;; What no CLI has changed is only counted.
     (gemini-companion-test-write (expand-file-name "other" directory) "1\n")
     (find-file (expand-file-name "other" directory))
     (gemini-companion-comment-test-comment "Other")
     (gemini-companion-turn-page session)
-    (should (string-match-p "comments +other  1 comment\n1\n  >> Other\n"
+    (should (string-match-p "^1 comment on files without changes\n"
                             (gemini-companion-comment-test-text)))
     (should (= 1 (seq-count (apply-partially #'string-match-p "  b  1 left")
                             (split-string (gemini-companion-comment-test-text)
