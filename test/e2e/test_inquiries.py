@@ -4,7 +4,6 @@
 import re
 
 import pytest
-from harness import gemini
 from harness.copilot import Copilot
 from harness.emacs import SESSION, Emacs, lisp
 from harness.model import Part, call, say
@@ -99,14 +98,12 @@ def test_the_user_answers_in_emacs_what_the_model_of_qwen_asks(world: World) -> 
     emacs.holds(f"(null {OPEN})")
 
 
+@pytest.mark.shared("linked-term")
 @pytest.mark.contract("Gemini CLI: questions shown")
 def test_what_the_model_of_gemini_cli_asks_is_shown(world: World) -> None:
-    gemini.configure(world.scratch, ui={"hideTips": True})
-    emacs = world.emacs(
-        world.file("a.txt", "a\n"), extra="(setq gemini-companion-terminal 'term)"
-    )
-    link(world, emacs)
-    cli = world.run(emacs)
+    file = world.file("a.txt", "a\n")
+    link(world, world.emacs(file))
+    emacs, cli = world.run_pair(file)
     emacs.becomes("(length (gemini-companion-sessions))", 1)
     cli.model.script(
         call("ask_user", questions=questions(type="choice")), say("answered")

@@ -206,14 +206,12 @@ def what_copilot_asks_is_shown_and_answered_there(
     assert not (world.home / ".copilot" / "hooks").exists()
 
 
+@pytest.mark.shared("linked-term")
 @pytest.mark.contract("Gemini CLI: permissions shown")
 def test_what_gemini_asks_is_a_row_that_leads_to_its_terminal(world: World) -> None:
-    # Its title shows what it is doing.
-    gemini.configure(world.scratch, ui={"hideTips": True})
     file = world.file("a.txt", "a\n")
-    emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
-    link(world, emacs)
-    cli = world.run(emacs)
+    link(world, world.emacs(file))
+    emacs, cli = world.run_pair(file)
     emacs.becomes("(length (gemini-companion-sessions))", 1)
     out = world.project / "out.txt"
 
