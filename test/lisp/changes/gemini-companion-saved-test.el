@@ -1134,6 +1134,7 @@ a command has written them.  In BODY, the edit is `edit'."
     (should (equal before (gemini-companion-text-bytes file)))))
 
 (ert-deftest gemini-companion-saved-conversion-by-a-cli-is-undone-byte-for-byte ()
+  :tags '(pure)
   (gemini-companion-saved-test-each-conversion
       (lambda (bytes) (decode-coding-string bytes 'utf-8-unix))
     (should-not (gemini-companion-saved-test-concern edit))
@@ -1142,6 +1143,7 @@ a command has written them.  In BODY, the edit is `edit'."
 
 ;; Gemini CLI reports its edits so.
 (ert-deftest gemini-companion-saved-conversion-that-is-not-reported-is-not-guessed ()
+  :tags '(pure)
   (gemini-companion-saved-test-each-conversion #'gemini-companion-saved-test-lines
     ;; A report of a file with plain line ends may have all that the file had.
     (unless (or (equal after (gemini-companion-text-utf-8
