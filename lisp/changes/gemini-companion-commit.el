@@ -408,131 +408,65 @@ CLI or in ROOT, return `excluded'."
              (concat (gemini-companion-session-title session) " "
                      (gemini-companion-session-version session))))))
 
-(defconst gemini-companion-commit--scissors " -\\{24\\} >8 -\\{24\\}$"
-  "Regexp for what follows a comment sign in the line from which Git removes all.")
-
-(defun gemini-companion-commit--comment ()
-  "Return a regexp for the sign before the comments of Git in this buffer.
-The user may have chosen another one than #, or let Git choose it."
-  (save-excursion
-    (goto-char (point-min))
-    (regexp-quote
-     (if (re-search-forward
-          (concat "^\\([^[:blank:]\n]+\\)" gemini-companion-commit--scissors) nil t)
-         (match-string 1)
-       ;; Git ends the message with comments.
-       (goto-char (point-max))
-       (skip-chars-backward "[:blank:]\n")
-       (forward-line 0)
-       (if (looking-at "\\([;@!$%^&|:]\\)\\(?:[[:blank:]]\\|$\\)")
-           (match-string 1)
-         "#")))))
-
-(defun gemini-companion-commit--region ()
-  "Return the begin and the end of the message in this buffer, a cons.
-Before it are the headers of Log Edit mode, and behind it the comments of Git."
-  (save-excursion
-    (goto-char (point-min))
-    (let ((log (derived-mode-p 'log-edit-mode)))
-      (when log
-        (rfc822-goto-eoh)
-        (unless (bobp)
-          (forward-line)))
-      (let* ((beg (point))
-             (end beg)
-             (comment (unless log (gemini-companion-commit--comment)))
-             (scissors (and comment
-                            (save-excursion
-                              (re-search-forward
-                               (concat "^" comment gemini-companion-commit--scissors)
-                               nil t)))))
-        (while (< (point) (or scissors (point-max)))
-          (unless (looking-at-p (concat "[[:blank:]]*$"
-                                        (and comment (concat "\\|" comment))))
-            (setq end (line-end-position)))
-          (forward-line))
-        (cons beg end)))))
-
-(defun gemini-companion-commit--insert (asked subject trailers)
-  "Insert what the message has not yet of the lines in ASKED and TRAILERS.
-If SUBJECT is non-nil, a prompt becomes the subject of an empty message.
-Otherwise they become a list at point, or at the end if point is outside of the
-message.  Return non-nil if something was inserted."
-  (save-excursion
-    (let* ((log (derived-mode-p 'log-edit-mode))
-           (region (gemini-companion-commit--region))
-           (find (lambda (regexp)
-                   (save-excursion
-                     (goto-char (point-min))
-                     (re-search-forward (concat "^" regexp "$") (cdr region) t))))
-           (headers (< (point-min) (car region)))
-           (empty (and (= (car region) (cdr region))
-                       (or (not headers)
-                           (and (funcall find "Summary:[[:blank:]]*")
-                                (not (funcall find "Summary:[[:blank:]]*\n[[:blank:]].*"))))))
-           (without (lambda (lines prefix)
-                      (seq-remove (lambda (line)
-                                    (funcall find (concat prefix (regexp-quote line))))
-                                  lines)))
-           (asked (funcall without asked "\\(?:Summary: \\|- \\)?"))
-           (trailers (funcall without trailers "")))
+(defun gemini-companion-commit--insert (asked trailers subject)
+  "Insert ASKED, lines, and TRAILERS, lines, into the message at point.
+If SUBJECT is non-nil, and the message has no first line, the only line of
+ASKED becomes that; otherwise ASKED becomes a list.  Leave out those of
+TRAILERS that the message has, and put the others before such lines.
+Return non-nil if something was inserted."
+  (let* ((log (derived-mode-p 'log-edit-mode))
+         (find (lambda (regexp)
+                 (save-excursion
+                   (goto-char (point-min))
+                   (and (re-search-forward (concat "^" regexp) nil t)
+                        (line-beginning-position)))))
+         (empty (if log
+                    (not (funcall find "Summary:[[:blank:]]*[^[:blank:]\n]"))
+                  (and (bobp) (eolp))))
+         (subject (and subject empty))
+         (trailers (seq-remove (lambda (line)
+                                 (funcall find (concat (regexp-quote line) "$")))
+                               trailers))
+         (others (and trailers
+                      (funcall find "\\(?:Signed-off\\|Co-authored\\|Assisted\\)-by: ")))
+         (text (string-join
+                (delq nil
+                      (list (cond ((null asked) nil)
+                                  ((not subject)
+                                   (mapconcat (apply-partially #'concat "- ") asked "\n"))
+                                  ((not log) (car asked)))
+                            (and trailers (not others) (string-join trailers "\n"))))
+                "\n\n")))
+    (when others
+      (save-excursion
+        (goto-char others)
+        (insert (string-join trailers "\n") "\n")))
+    (when log
       ;; Log Edit could take a first line for a header.
-      (when (and log empty (or (not headers) (and subject asked)))
+      (when empty
         (log-edit-set-header "Summary" (or (and subject (car asked)) "")))
-      (cond ((null asked))
-            ((not (and subject empty))
-             (gemini-companion-commit--insert-list asked))
-            ((not log)
-             (goto-char (point-min))
-             (insert (car asked))
-             ;; The first line of a template may be a comment.
-             (unless (eolp)
-               (insert "\n"))))
-      (when trailers
-        (gemini-companion-commit--insert-trailers trailers))
-      (or asked trailers))))
-
-(defun gemini-companion-commit--insert-list (lines)
-  "Insert LINES as a list, see `gemini-companion-commit--insert'.
-Other lines stay whole, and the first one of a message for Git is its subject."
-  (pcase-let ((text (mapconcat (apply-partially #'concat "- ") lines "\n"))
-              (`(,beg . ,end) (gemini-companion-commit--region)))
-    (goto-char (if (<= beg (point) end) (point) end))
-    (cond ((= (point-min) (line-beginning-position))
-           (end-of-line)
-           (insert "\n\n" text))
-          ((bolp) (insert text "\n"))
-          (t (end-of-line)
-             (insert "\n" text)))))
-
-(defun gemini-companion-commit--insert-trailers (lines)
-  "Insert LINES behind the message, after the trailers that it has."
-  (pcase-let ((`(,beg . ,end) (gemini-companion-commit--region)))
-    (goto-char end)
-    (forward-line 0)
-    (let ((follows (and (looking-at-p "[[:alnum:]-]+: ")
-                        (progn
-                          (while (and (looking-at-p "[[:alnum:]-]+: ")
-                                      (= 0 (forward-line -1))))
-                          (looking-at-p "[[:blank:]]*$")))))
-      (goto-char end)
-      (insert (cond (follows "\n")
-                    ((and (= beg end) (< (point-min) beg)) "")
-                    (t "\n\n"))
-              (string-join lines "\n")))
-    (when (eobp)
-      (insert "\n"))))
+      (goto-char (max (point) (save-excursion
+                                (goto-char (point-min))
+                                (rfc822-goto-eoh)
+                                (forward-line)
+                                (point)))))
+    (unless (or (string-empty-p text) (and (bolp) (eolp)))
+      (end-of-line)
+      (insert (if (= (point-min) (line-beginning-position)) "\n\n" "\n")))
+    (insert text)
+    (or asked trailers)))
 
 ;;;; Commands
 
 (defun gemini-companion-commit-message ()
-  "Insert a draft of the commit message: what you have asked CLIs for.
+  "Insert a draft of the commit message at point: what you have asked CLIs for.
 The first line of the prompt is the subject if the message is empty and one turn
 has written what is committed; otherwise the prompts are a list.  The trailer
 `Assisted-by' names the CLIs.  A prompt that may name an excluded file is left
-out, and counted in the echo area.  What the message has already stays, and is
-not inserted again.  No model is asked."
+out, and counted in the echo area.  No model is asked."
   (interactive "*")
+  (when (save-excursion (re-search-backward "^.+ -\\{24\\} >8 -\\{24\\}$" nil t))
+    (user-error "Git removes what is here; go up to the message"))
   (pcase-let* ((`(,root ,variables ,files) (gemini-companion-commit--here))
                (edits (or (gemini-companion-commit--edits root variables files)
                           (user-error (if files
@@ -549,9 +483,9 @@ stage its changes first"))))
                                 turns))
                (inserted (gemini-companion-commit--insert
                           (seq-uniq (delete "" (seq-filter #'stringp prompts)))
-                          (null (cdr turns))
                           (seq-uniq (mapcar #'gemini-companion-commit--assisted-by
-                                            edits))))
+                                            edits))
+                          (null (cdr turns))))
                (count (lambda (prompt text)
                         (let ((count (seq-count (apply-partially #'eq prompt) prompts)))
                           (if (< 0 count) (format text count) "")))))
