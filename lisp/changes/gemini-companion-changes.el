@@ -66,7 +66,7 @@ NAME is its true name, and EDIT is the last edit that was written there."
 first.")
   (previous nil :documentation "The version after the last write, and the lines
 before it, a cons.")
-  (lines nil :documentation "The record of the lines of the file, a vector, see
+  (lines nil :documentation "The lines that the file has and had, a vector, see
 `gemini-companion-record-write'.")
   (path nil :documentation "The name of the file if it was renamed in Emacs.")
   (told nil :documentation "A list that differs, by `equal', if an update has anything
@@ -352,7 +352,7 @@ write of EDIT there."
            :key #'gemini-companion-changes--write-edit))
 
 (defun gemini-companion-changes--lines-after (lines edit before after accepted)
-  "Return the record LINES after EDIT has made AFTER of BEFORE, and its hunks.
+  "Return LINES of a record after EDIT has made AFTER of BEFORE, and its hunks.
 The value is a cons.  LINES is nil for a file without a record.  For ACCEPTED,
 see `gemini-companion-record-write'.  A wrong mark would stay: if the text is
 not the one that was written, record an error, and begin again."

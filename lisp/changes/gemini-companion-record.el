@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; The record of a file that CLIs write is a vector of lines, in order: those that the
-;; file has, and those that it had.  A line that nobody has touched is a string; others
-;; are conses (TEXT . ACTS).  An act, with the last one first, says that a hunk has
-;; added the line, or has removed it.  The last act that counts says whether the line
-;; is there:
+;; A file that CLIs write has a record, whose lines are a vector, in order: those that
+;; the file has, and those that it had.  A line that nobody has touched is a string;
+;; others are conses (TEXT . ACTS).  An act, with the last one first, says that a hunk
+;; has added the line, or has removed it.  The last act that counts says whether the
+;; line is there:
 ;;
 ;;     acts that count                           the text
 ;;     those of hunks that are not undone        the known text
@@ -23,7 +23,7 @@
 ;; the user decides later.
 ;;
 ;; Others, such as the user and git, have a hunk as well, which is always reviewed.  A
-;; look returns the record as it would be if others had written the current text:
+;; look returns the lines as they would be if others had written the current text:
 ;;
 ;; - They take back the fewest last acts until a line is there, or is not.  Only if no
 ;;   act that counts is left, the line gets an act of theirs.
@@ -609,7 +609,7 @@ of OLD must be removed."
 ;;;; Looking
 
 (defun gemini-companion-record-look (lines now)
-  "Return the record LINES as it is for the text NOW, a vector of lines.
+  "Return LINES of a record as they are for the text NOW, a vector of lines.
 The value is LINES after a write of NOW by others, which is not recorded."
   (let* ((others (gemini-companion-record--hunk nil 0 t))
          (look (gemini-companion-record--with-newline
@@ -827,7 +827,7 @@ So it stays if a CLI writes in its lines again."
 ;;;; Texts
 
 (defun gemini-companion-record-hunks (lines)
-  "Return the hunks of edits that the acts of the record LINES name, each once."
+  "Return the hunks of edits that the acts of LINES, of a record, name, each once."
   (let ((set (make-hash-table :test 'eq)))
     (seq-doseq (line lines)
       (when (gemini-companion-record--touched-p line)
@@ -837,7 +837,7 @@ So it stays if a CLI writes in its lines again."
     (hash-table-keys set)))
 
 (defun gemini-companion-record-text (lines &optional reviewed)
-  "Return the text of the record LINES, a vector of lines.
+  "Return the text of LINES of a record, a vector of strings.
 If REVIEWED is non-nil, return the text without unreviewed changes."
   (vconcat (cl-loop for line across lines
                     when (or (not (gemini-companion-record--touched-p line))
@@ -1201,7 +1201,7 @@ must be of the same."
         (`(,(and who (guard who))) (cons who 'formatted))))))
 
 (defun gemini-companion-record-past (lines origin)
-  "Return the text of LINES as a record of which only origins are left.
+  "Return the text of LINES as lines of which only origins are left.
 Return nil if there is none.  ORIGIN is as of `gemini-companion-record-forget',
 but called for all lines of edits."
   (let ((past (cl-loop
@@ -1219,7 +1219,7 @@ but called for all lines of edits."
          (vconcat past))))
 
 (defun gemini-companion-record-begin (past before)
-  "Return the record PAST, of which only origins are left, for the text BEFORE.
+  "Return the lines PAST, of which only origins are left, for the text BEFORE.
 If it has many lines that BEFORE has not, omit these: each look would pass all."
   (if (<= (length past)
           (max 1000 (* gemini-companion-record--most-versions (length before))))
@@ -1502,7 +1502,7 @@ are one element.  Omit what others have changed since."
 ;;;; As data
 
 (defun gemini-companion-record-data (lines hunks edits)
-  "Return the record LINES, and HUNKS, as data that can be printed.
+  "Return LINES of a record, and HUNKS, as data that can be printed.
 HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
 `gemini-companion-record-of-data', and a table from hunks to their numbers."
   (let ((numbers (make-hash-table :test 'eq))
@@ -1548,7 +1548,7 @@ HUNKS are of EDITS, and may have no line.  The value is a cons of data, for
             numbers))))
 
 (defun gemini-companion-record-of-data (data edits)
-  "Return the record that DATA were made of, and its hunks, a cons of vectors.
+  "Return the lines that DATA were made of, and their hunks, a cons of vectors.
 EDITS are as in `gemini-companion-record-data'.  Signal an error if DATA are
 damaged."
   (pcase-let* ((`(,facts ,acts ,runs) data)
