@@ -148,13 +148,14 @@ DRAWING = """
   (setq e2e-free nil)
   (switch-to-buffer
    (make-term "drawing" "sh" nil "-c" "while sleep 0.01; do echo drawn; done"))
-  (run-at-time 0 0.01
-   (lambda ()
-     (when (backtrace-frame 0 'term-emulate-terminal)
-       (let ((reads (and (backtrace-frame 0 'read-event) t)))
-         (when (or reads (null (backtrace-frame 1 'term-emulate-terminal)))
-           (cl-pushnew (list reads (gemini-companion-idle-between-commands-p))
-                       e2e-free :test #'equal))))))
+  (defun e2e-look ()
+    "Note the state of Emacs while it draws in the terminal."
+    (when (backtrace-frame 0 'term-emulate-terminal)
+      (let ((reads (and (backtrace-frame 0 'read-event) t)))
+        (when (or reads (null (backtrace-frame 1 'term-emulate-terminal)))
+          (cl-pushnew (list reads (gemini-companion-idle-between-commands-p))
+                      e2e-free :test #'equal)))))
+  (run-at-time 0 0.01 #'e2e-look)
   nil)
 """
 
@@ -167,7 +168,9 @@ def test_no_prompt_is_open_while_a_terminal_draws(world: World) -> None:
     typed(emacs, '(read-event "Key: ")')
     emacs.becomes("(prin1-to-string e2e-free)", "((t nil) (nil t))")
     emacs.keys("k")
-    emacs.eval('(progn (delete-process "drawing") nil)')
+    emacs.eval(
+        '(progn (delete-process "drawing") (cancel-function-timers #\'e2e-look))'
+    )
 
 
 BEGUN = "a quick note:"
