@@ -64,17 +64,26 @@
 ;; Each write of a file and each buffer left a value until a file with rules changed.
 (ert-deftest gemini-companion-cache-has-one-value-for-each-key-and-none-of-killed-buffers ()
   (gemini-companion-cache-test-with nil
-    (let ((computed 0))
-      (with-temp-buffer
-        (dotimes (n 50)
-          (should (equal n (gemini-companion-cache-get
-                            (list 'buffer (current-buffer))
-                            (lambda () (cl-incf computed) n) n))))
-        (gemini-companion-cache-get (list 'buffer (current-buffer)) #'error 49)
-        (should (= 50 computed))
+    (let ((computed 0)
+          (key nil))
+      (cl-flet ((value (n)
+                  (gemini-companion-cache-get key (lambda () (cl-incf computed) n) n)))
+        (with-temp-buffer
+          (setq key (list 'buffer (current-buffer)))
+          (dotimes (n 50)
+            (should (equal n (value n))))
+          (value 49)
+          (should (= 50 computed))
+          (should-not (gemini-companion-cache-refresh t))
+          (value 49)
+          (should (= 50 computed))
+          ;; Those of other states are not kept.
+          (value 3)
+          (should (= 51 computed)))
+        (value 3)
+        (should (= 51 computed))
         (should-not (gemini-companion-cache-refresh t))
-        (should (= 1 (hash-table-count gemini-companion-cache--table))))
-      (should-not (gemini-companion-cache-refresh t))
-      (should (= 0 (hash-table-count gemini-companion-cache--table))))))
+        (value 3)
+        (should (= 52 computed))))))
 
 ;;; gemini-companion-cache-test.el ends here

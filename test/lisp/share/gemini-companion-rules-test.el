@@ -134,19 +134,20 @@ ROOTS of them are the workspace roots; no rule is set."
   :tags '(pure)
   (gemini-companion-rules-test-with '("p") '() '("p")
     (pcase-dolist
-        (`(,condition . ,rule)
-         `(("docs/**" . "docs/**")
-           ("*[!\u202e]" . "*[!\\u202E]")
-           (gemini-companion-rules-test-b-p . "gemini-companion-rules-test-b-p")
-           (,(lambda (&rest _) t) . "that is a function")
-           ((or "docs/*" "a") . "(or \"docs/*\" \"a\")")))
-      (should (equal rule (gemini-companion-rules--condition-text condition))))
-    (let ((gemini-companion-review-rules '(("docs/**" . always))))
-      (should (equal "by your rule docs/**"
-                     (gemini-companion-rules-phrase
-                      (gemini-companion-rules-for
-                       (expand-file-name "p/docs/b")
-                       (gemini-companion-session-make :id "one"))))))
+        (`(,condition . ,phrase)
+         `(("docs/**" . "by your rule docs/**")
+           ("*[!\u202e]" . "by your rule *[!\\u202E]")
+           (gemini-companion-rules-test-b-p
+            . "by your rule gemini-companion-rules-test-b-p")
+           (,(lambda (&rest _) t) . "by your rule that is a function")
+           ((or "docs/*" "a") . "your rule (or \"docs/*\" \"a\") failed: \
+Condition is ...ormed: (or \"docs/*\" \"a\")")))
+      (let ((gemini-companion-review-rules `((,condition . always))))
+        (should (equal phrase
+                       (gemini-companion-rules-phrase
+                        (gemini-companion-rules-for
+                         (expand-file-name "p/docs/b")
+                         (gemini-companion-session-make :id "one")))))))
     (should-not (gemini-companion-rules-phrase nil))))
 
 (provide 'gemini-companion-rules-test)
