@@ -245,16 +245,12 @@ focus, or end of a turn tries again."
 
 (defun gemini-companion-changes--record-first ()
   "Record the first write that is not recorded yet, and update its changes."
-  (let ((edit (car gemini-companion-changes--unrecorded))
-        (again nil))
-    (unwind-protect
-        (condition-case err
-            (gemini-companion-changes--record edit)
-          (gemini-companion-text-not-compared
-           (setq again t)
-           (signal (car err) (cdr err))))
-      (unless again
-        (pop gemini-companion-changes--unrecorded)))
+  (let ((edit (pop gemini-companion-changes--unrecorded)))
+    (condition-case problem
+        (gemini-companion-changes--record edit)
+      (gemini-companion-text-not-compared
+       (push edit gemini-companion-changes--unrecorded)
+       (signal (car problem) (cdr problem))))
     (when-let* ((record (gemini-companion-changes--find edit))
                 ((not (gemini-companion-changes--before-revert-p record))))
       (gemini-companion-changes-update record))))
