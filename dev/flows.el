@@ -88,7 +88,7 @@ Only those in which something was set or drawn.")
 (defun flows--does (form)
   "Return what is done by FORM, a list of `set', `draw' and `read'."
   (pcase form
-    ((or (pred atom) `(quote . ,_)) nil)
+    ((or (pred atom) `(,(or 'quote 'declare) . ,_)) nil)
     ;; A command in a keymap.
     (`(lambda ,_ (interactive . ,_) . ,_) nil)
     ;; What is written there is not on the screen.
