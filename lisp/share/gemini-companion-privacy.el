@@ -378,6 +378,7 @@ The rules are those of the commentary; the rule that reads FILE comes last."
   "Return non-nil if the local variables in FILE, a true name, opt out.
 They apply even if the user has disabled local variables."
   (let* ((file-name-handler-alist nil)
+         (inhibit-modification-hooks t)
          (size (file-attribute-size (file-attributes file))))
     (when (and size (file-regular-p file))
       (with-temp-buffer
