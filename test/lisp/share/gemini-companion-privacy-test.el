@@ -74,7 +74,7 @@
       (should (< (car (benchmark-run
                        (gemini-companion-privacy-name-hidden-p (substring name 0 -2))
                        (gemini-companion-privacy-name-hidden-p name)))
-                 1))))
+                 10))))
   (gemini-companion-privacy-refresh))
 
 (ert-deftest gemini-companion-privacy-hides-a-file-that-is-visited-by-another-name ()
