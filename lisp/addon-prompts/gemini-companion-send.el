@@ -210,7 +210,7 @@ Lines without a hit are omitted."
 (defun gemini-companion-send--compilation-p ()
   "Return non-nil if the buffer has the output of a command of Compile.
 In Grep mode and similar modes, every line is a hit."
-  (or (eq 'compilation-mode major-mode)
+  (or (memq major-mode '(compilation-mode gemini-companion-check-mode))
       (and (derived-mode-p 'comint-mode) compilation-arguments)))
 
 (defun gemini-companion-send--near (position step)

@@ -8,6 +8,8 @@
 (require 'gemini-companion-check)
 (require 'gemini-companion-overview-test-helper)
 
+(declare-function gemini-companion-send-things "gemini-companion-send")
+
 (defvar gemini-companion-check-test-asked nil
   "The questions that were asked, the last one first.")
 
@@ -147,6 +149,21 @@ exit 1\n"))
     (should (equal "`sh make.sh` failed: 5 errors\n> b.c:1: error: bad"
                    (gemini-companion-comment-opening session)))
     (gemini-companion-comment-opening-set session nil)))
+
+(ert-deftest gemini-companion-check-has-an-output-to-send ()
+  (gemini-companion-test-needs-add-on 'prompts)
+  (require 'gemini-companion-send)
+  (gemini-companion-check-test-with
+      '(("make.sh" "echo Trace; echo a:1: error: bad; cat .env; exit 1\n")
+        (".env" "S3CRET\n"))
+    (gemini-companion-check-test-runs "sh make.sh")
+    (gemini-companion-check-test-becomes "1 error")
+    (gemini-companion-overview-test-go-to "1 error")
+    (gemini-companion-overview-test-keys "RET")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (search-forward "Trace")
+      (should (equal '("Trace") (gemini-companion-send-things))))))
 
 (ert-deftest gemini-companion-check-that-never-ends-is-killed-with-its-buffer ()
   (gemini-companion-check-test-with nil
