@@ -237,16 +237,6 @@ Removed lines count where there are no others."
                         (length (gemini-companion-hunk-lines part))))
     (length changes)))
 
-(defun gemini-companion-undo--plan-to-keep (record changes unit)
-  "Return the item of a plan to keep CHANGES of RECORD.
-For UNIT, see `gemini-companion-undo-decide'."
-  (gemini-companion-decide-item
-   :name (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
-   :count (gemini-companion-undo--count changes unit)
-   :step (gemini-companion-step-make
-          :kind 'kept :on t :record record
-          :hunks (seq-mapcat #'gemini-companion-record-change-hunks changes))))
-
 (cl-defun gemini-companion-undo-decide (verb groups &key (unit 'change) by row)
   "Decide about the changes of GROUPS, (RECORD . CHANGES); return what was done.
 VERB is `keep' or `undo'.  UNIT is `line' if they are parts of changes.  If BY,
@@ -263,9 +253,16 @@ buffer visits are only written."
      ;; Emacs would collect garbage for most of the time.
      (gemini-companion-garbage-later
        (mapcar (pcase-lambda (`(,record . ,changes))
-                 (if (eq verb 'keep)
-                     (gemini-companion-undo--plan-to-keep record changes unit)
-                   (gemini-companion-undo--plan record changes unit by ask several)))
+                 (if (eq verb 'undo)
+                     (gemini-companion-undo--plan record changes unit by ask several)
+                   (gemini-companion-decide-item
+                    :name (gemini-companion-edit-name
+                           (gemini-companion-changes-file-edit record))
+                    :count (gemini-companion-undo--count changes unit)
+                    :step (gemini-companion-step-make
+                           :kind 'kept :on t :record record
+                           :hunks (seq-mapcat #'gemini-companion-record-change-hunks
+                                              changes)))))
                groups))
      :ask (and row several))))
 

@@ -675,7 +675,10 @@ Only changes that are left are counted."
     (unless (gemini-companion-page-section (list 'body key))
       (gemini-companion-overview-page-unfold row))
     (goto-char (or (gemini-companion-overview-page--position-of key (cons 'left number))
-                   (gemini-companion-overview-page--more key)
+                   ;; The rest of a long diff is not drawn.
+                   (pcase (gemini-companion-page-section (list 'body key))
+                     (`(,beg . ,end)
+                      (text-property-any beg end 'gemini-companion-change 'more)))
                    (car (gemini-companion-page-section (list 'row key)))
                    (point)))
     (gemini-companion-overview-page--reveal)))
@@ -710,13 +713,6 @@ Stay if there is none."
               while (< at end)
               when (equal id (get-text-property at 'gemini-companion-overview-change))
               return at))))
-
-(defun gemini-companion-overview-page--more (key)
-  "Return the position of the line for the rest of the diff below the row of KEY.
-Return nil if all of the diff is drawn."
-  (pcase (gemini-companion-page-section (list 'body key))
-    (`(,beg . ,end)
-     (text-property-any beg end 'gemini-companion-change 'more))))
 
 (defun gemini-companion-overview-page--reveal ()
   "Make the change at point visible, if the overview is in the selected window."

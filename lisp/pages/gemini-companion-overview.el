@@ -178,10 +178,6 @@ before.  This is a member of `pre-redisplay-functions'."
        (gemini-companion-idle-since-p gemini-companion-overview--last-key
                                       gemini-companion-overview-busy-seconds)))
 
-(defun gemini-companion-overview--visible-p ()
-  "Return non-nil if the overview is in a window of the selected frame."
-  (and (get-buffer-window gemini-companion-overview-page-buffer) t))
-
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'overview)))
   "Close the overview."
   (setq gemini-companion-arrival-as-row-function #'ignore)
@@ -502,7 +498,7 @@ asked about several files; changes that are marked later stay."
      (selected (gemini-companion-overview--decide-selected selected 'keep))
      ((gemini-companion-overview-page-change-id) (gemini-companion-overview--keep-change))
      ((gemini-companion-overview-page-on-heading-p)
-      (gemini-companion-overview--keep-row row))
+      (gemini-companion-overview--decide-row 'keep row))
      (t (user-error "No change here; n goes to the next one")))))
 
 (defun gemini-companion-overview--selected ()
@@ -621,25 +617,27 @@ These are as in `gemini-companion-overview--selected'."
        (gemini-companion-overview-page-after
         index row (gemini-companion-undo-decide 'keep (list (list record change))))))))
 
-(defun gemini-companion-overview--keep-row (row)
-  "Keep what is left at or below ROW, if the user agrees."
-  (gemini-companion-overview--decide-row
-   'keep row
-   (lambda (row)
-     (gemini-companion-changes-not-postponed
-      (or (gemini-companion-overview-row-groups row)
-          (user-error "No changes left here"))))
-   #'ignore))
-
-(defun gemini-companion-overview--decide-row (verb row groups by)
-  "Keep or undo what is left at or below ROW, and go to the next change.
-GROUPS and BY are functions that are called with ROW as it is now; for their
-values and VERB, see `gemini-companion-undo-decide'."
-  (let ((now (or (gemini-companion-overview-page-computed row) row))
-        (index (gemini-companion-overview-page-target-number)))
+(defun gemini-companion-overview--decide-row (keep row)
+  "Keep what is left at or below ROW if KEEP is non-nil, or undo it.
+The last file is the first one, and the user is asked about several.  Then go to
+the next change."
+  (let* ((now (or (gemini-companion-overview-page-computed row) row))
+         (index (gemini-companion-overview-page-target-number))
+         (groups (if keep
+                     (gemini-companion-overview-row-groups now)
+                   (gemini-companion-overview-row-groups-to-undo now))))
+    (unless groups
+      (user-error "No changes left here%s"
+                  (if keep
+                      ""
+                    (substitute-command-keys "; \\[universal-argument] \
+\\[gemini-companion-overview-undo] undoes kept ones"))))
     (gemini-companion-overview-page-after
-     index row (gemini-companion-undo-decide verb (funcall groups now)
-                                             :by (funcall by now) :row t))))
+     index row (if keep
+                   (gemini-companion-undo-decide
+                    'keep (gemini-companion-changes-not-postponed groups) :row t)
+                 (gemini-companion-undo-decide
+                  'undo groups :by (gemini-companion-overview-row-by now) :row t)))))
 
 (defun gemini-companion-overview-postpone ()
   "Decide about the change at point later, and go to the next one.
@@ -660,7 +658,7 @@ undoes it.  On such a change, take that back."
   "Keep what is left of the file at point, or of its TURN with a prefix argument."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (gemini-companion-overview--keep-row (gemini-companion-overview--file-row turn)))
+  (gemini-companion-overview--decide-row 'keep (gemini-companion-overview--file-row turn)))
 
 (defun gemini-companion-overview-undo (&optional whole)
   "Undo the change at point, or what is left of the file, turn or CLI.
@@ -698,7 +696,7 @@ after a question."
           (gemini-companion-overview-row-empty-p row))
       (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)))
      ((gemini-companion-overview-page-on-heading-p)
-      (gemini-companion-overview--undo-row row))
+      (gemini-companion-overview--decide-row nil row))
      (t (user-error "No change here; n goes to the next one")))))
 
 (defun gemini-companion-overview--undo-taken (row)
@@ -750,17 +748,6 @@ Signal a `user-error' if the change is already undone."
     (gemini-companion-overview-page-after
      index row (gemini-companion-undo-decide 'undo (list (list record change))))))
 
-(defun gemini-companion-overview--undo-row (row)
-  "Undo what is left at or below ROW, the last file first, if the user agrees."
-  (gemini-companion-overview--decide-row
-   'undo row
-   (lambda (row)
-     (or (gemini-companion-overview-row-groups-to-undo row)
-         (user-error "No changes left here; %s undoes kept ones"
-                     (substitute-command-keys
-                      "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
-   #'gemini-companion-overview-row-by))
-
 (defun gemini-companion-overview-undo-file (&optional turn)
   "Undo what is left of the file at point, or of its TURN with a prefix argument.
 New files are deleted, after asking."
@@ -771,7 +758,7 @@ New files are deleted, after asking."
           ((or (gemini-companion-overview--unrecorded-p row)
                (gemini-companion-overview-row-empty-p row))
            (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)))
-          (t (gemini-companion-overview--undo-row row)))))
+          (t (gemini-companion-overview--decide-row nil row)))))
 
 (defun gemini-companion-overview-undo-since (&optional kept)
   "Undo the turn at point and all later turns of its CLI, after a question.
@@ -1355,7 +1342,8 @@ This is a function of `context-menu-functions'."
       (unless (derived-mode-p 'gemini-companion-overview-mode)
         (gemini-companion-overview-mode))
       (setq gemini-companion-arrival-as-row-function
-            #'gemini-companion-overview--visible-p)
+            (lambda ()
+              (and (get-buffer-window gemini-companion-overview-page-buffer) t)))
       (unless (eq (current-buffer) (window-buffer))
         (setq gemini-companion-overview-page-directory directory
               default-directory directory))
