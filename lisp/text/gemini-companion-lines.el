@@ -100,13 +100,15 @@ it."
 If these are mixed, each line of NOW that TEXT has keeps its own, and another
 line has that of the line that it replaces, or else of the line before it.
 Signal `gemini-companion-text-not-compared' if diff fails."
-  (if (not (and (string-search "\r\n" now)
-                (string-match-p "\\(?:\\`\\|[^\r]\\)\n" now)))
-      (gemini-companion-text-fit text now)
-    (gemini-companion-lines-undo-in-text
-     (gemini-companion-hunk-compare-lines (gemini-companion-lines-split text)
-                                          (gemini-companion-lines-split now))
-     now)))
+  (let ((crlf (string-search "\r\n" now)))
+    (if (and crlf (string-match-p "\\(?:\\`\\|[^\r]\\)\n" now))
+        (gemini-companion-lines-undo-in-text
+         (gemini-companion-hunk-compare-lines (gemini-companion-lines-split text)
+                                              (gemini-companion-lines-split now))
+         now)
+      (concat (and (string-prefix-p "\uFEFF" now) "\uFEFF")
+              (string-replace "\n" (if crlf "\r\n" "\n")
+                              (gemini-companion-text-normalized text))))))
 
 (provide 'gemini-companion-lines)
 ;;; gemini-companion-lines.el ends here

@@ -71,15 +71,6 @@ Only regular files can be read: reading a pipe or a device may never end."
   "Return TEXT with Unix line ends and without a byte order mark."
   (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
 
-(defun gemini-companion-text-fit (text now)
-  "Return TEXT with the byte order mark and the line ends of the text NOW."
-  (let* ((mark "\uFEFF")
-         (plain (gemini-companion-text-normalized text)))
-    (concat (and (string-prefix-p mark now) mark)
-            (if (string-search "\r\n" now)
-                (string-replace "\n" "\r\n" plain)
-              plain))))
-
 (defun gemini-companion-text-utf-8 (text)
   "Return the bytes of TEXT in UTF-8; return a unibyte TEXT as it is."
   (if (multibyte-string-p text)
