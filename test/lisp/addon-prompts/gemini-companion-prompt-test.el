@@ -107,6 +107,22 @@ The CLI is PROGRAM, a command of the shell."
     (should (equal '(sent) ended))
     (should (equal "before" (car kill-ring)))))
 
+(ert-deftest gemini-companion-prompt-answers-no-question-that-comes-after-its-text ()
+  (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
+    (gemini-companion-edit-reject diff)
+    (gemini-companion-prompt-submit
+     "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost"
+     (lambda (result) (push result ended)))
+    ;; Emacs does not know that the CLI asks.  Enter would be a yes.
+    (pcase-dolist (`(,screen . ,result)
+                   '(("> \u2000") ("│ Allow execution?\r\n│ ● 1. Allow once")
+                     ("> Please \u2001\u2000" sent)))
+      (term-emulate-terminal (get-buffer-process terminal)
+                             (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
+      (dotimes (_ 20) (gemini-companion-test-run-timers))
+      (should (equal result ended)))
+    (should (equal "before" (car kill-ring)))))
+
 (ert-deftest gemini-companion-prompt-submits-while-the-cli-draws-its-prompt-again ()
   (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
     (gemini-companion-edit-reject diff)
