@@ -407,7 +407,7 @@ def test_only_what_needs_no_warning_is_undone_by_one_key(world: World) -> None:
     emacs.holds("""(get-buffer-window "*gemini*")""")
     emacs.eval(TURN_ROW)
     emacs.keys("u")
-    emacs.wait_for("takes 1 line of yours")
+    emacs.wait_for("takes 1 line, maybe yours")
     emacs.wait_for("(y, s, n, ?)")
     emacs.keys("s")
     emacs.wait_for("left out: ")
