@@ -367,7 +367,6 @@ def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
     has(mine, b"user\nmine\n")
 
 
-@pytest.mark.shared("yolo")
 def test_only_what_needs_no_warning_is_undone_by_one_key(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
@@ -878,7 +877,6 @@ def test_lines_of_the_user_that_a_command_takes_come_back(world: World) -> None:
     has(file, b"user\r\none\r\ntwo\r\n")
 
 
-@pytest.mark.shared("yolo")
 def test_save_that_fails_and_a_busy_emacs_give_nothing_to_a_command(
     world: World,
 ) -> None:
