@@ -946,8 +946,9 @@ class Store:
             left = [self._after_git(each, expected.get(each.path)) for each in changes]
             by_git += [each for each in left if each.is_nothing]
             changes = [each for each in left if not each.is_nothing]
-        # Emacs has made a backup file, and then its file went.
+        # Emacs has made a backup file, maybe of another one, and then its file went.
         deleted = {each.path for each in changes if not each.after} | gone.keys()
+        deleted |= before.unlooked.keys()
         changes = [
             each
             for each in changes

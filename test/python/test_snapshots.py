@@ -789,3 +789,11 @@ def test_contents_of_deleted_snapshots_are_an_error_if_git_has_ended(
     monkeypatch.setattr("gemini_companion_epc.snapshots.subprocess.Popen", Ended)
     with pytest.raises(SnapshotError, match="the snapshots were deleted"):
         list(tree.store.contents([change.before]))
+
+
+def test_backup_of_a_backup_file_that_is_gone_is_not_of_the_command(tree: Tree) -> None:
+    tree.write(**{"a~": b"0\n"})
+    tree.begin()
+    tree.write(**{"a~~": b"0\n", "a~": b"1\n", "new": b"1\n"})
+    (tree.root / "a~").unlink()
+    assert set(tree.found()) == {"new"}
