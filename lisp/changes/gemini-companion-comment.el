@@ -833,8 +833,11 @@ So each call goes to another file, first to those that are not visited."
     (gemini-companion-windows-beside-show
      (gemini-companion-revert-visit (gemini-companion-comment-path comment))
      #'pop-to-buffer)
-    (when-let* ((overlay (gemini-companion-comment-overlay comment)))
-      (goto-char (overlay-start overlay)))))
+    (when-let* ((overlay (gemini-companion-comment-overlay comment))
+                (start (overlay-start overlay)))
+      (unless (<= (point-min) start (point-max))
+        (widen))
+      (goto-char start))))
 
 (defun gemini-companion-comment-show-here ()
   "Display comments in the overview at once, after a command has changed them."
