@@ -298,8 +298,8 @@ Steps that are impossible, or fail, are dropped.  If DECISION is whole, all
 steps are done, or none is, and that is an error, unless a file is missing."
   (let* ((whole (gemini-companion-decision-whole decision))
          (label (gemini-companion-decision-label decision))
-         (items (mapcar #'gemini-companion-decide-of-step
-                        (gemini-companion-decision-steps decision)))
+         (steps (gemini-companion-decision-steps decision))
+         (items (mapcar #'gemini-companion-decide-of-step steps))
          (left-out nil)
          (unwritten nil)
          (backs nil)
@@ -348,6 +348,12 @@ steps are done, or none is, and that is an error, unless a file is missing."
                                              label))
                                :whole whole)))
                    (setq left-out others)
+                   (unless (and (eq steps (gemini-companion-decision-steps decision))
+                                (memq decision
+                                      (append gemini-companion-decision--done
+                                              gemini-companion-decision--taken-back)))
+                     (user-error "Not %s: the %s has changed meanwhile"
+                                 (gemini-companion-decide-word verb 3) label))
                    (gemini-companion-decision--remove decision)
                    (condition-case problem
                        (or (gemini-companion-decide-run
@@ -464,7 +470,7 @@ For HUNKS, KIND and ON, see `gemini-companion-step-turned-function'."
                     (gemini-companion-decision-label decision)
                     (list (gemini-companion-step-back step))
                     nil)))
-         (cl-callf2 delq step (gemini-companion-decision-steps decision))
+         (cl-callf2 remq step (gemini-companion-decision-steps decision))
          (unless (gemini-companion-decision-steps decision)
            (gemini-companion-decision--remove decision))
          (if redone

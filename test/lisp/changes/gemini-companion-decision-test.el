@@ -452,5 +452,41 @@
             (funcall (pop writes) nil)
             (there gemini-companion-test-lines nil)))))))
 
+(ert-deftest gemini-companion-decision-that-gains-a-file-at-the-question-keeps-it ()
+  (gemini-companion-test-with-changes '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (let ((edits (mapcar (lambda (file) (gemini-companion-test-writes file "X\n" session))
+                         '("a" "b" "c")))
+          (writes nil))
+      (cl-letf (((symbol-function 'gemini-companion-names-of-copy)
+                 (lambda (file)
+                   (and (string-suffix-p "/c" file) '("/ssh:far:" . "/c"))))
+                ((symbol-function 'gemini-companion-names-write)
+                 (lambda (file _ text done)
+                   (push (lambda ()
+                           (gemini-companion-test-write file text)
+                           (funcall done nil))
+                         writes))))
+        (cl-flet ((texts ()
+                    (mapcar #'gemini-companion-test-file-text '("a" "c")))
+                  (end-writes (&rest _)
+                    (while writes
+                      (funcall (pop writes)))
+                    t))
+          (unwind-protect
+              (progn
+                (gemini-companion-decision-with "undo of 3 edits"
+                  (mapc #'gemini-companion-test-undo-edit edits))
+                ;; The user is asked, as it cannot be restored.
+                (delete-file "b")
+                (gemini-companion-test-answering #'end-writes
+                  (should (string-search "has changed meanwhile"
+                                         (gemini-companion-test-refusal
+                                           (gemini-companion-decision-undo))))
+                  (should (equal '("A\n" "C\n") (texts)))
+                  (gemini-companion-decision-undo)
+                  (end-writes)
+                  (should (equal '("X\n" "X\n") (texts)))))
+            (gemini-companion-part-stop 'decision)))))))
+
 (provide 'gemini-companion-decision-test)
 ;;; gemini-companion-decision-test.el ends here
