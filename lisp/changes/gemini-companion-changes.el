@@ -290,14 +290,14 @@ A CLI may report a write that Emacs has already found in the file."
                 (and earlier
                      (equal (gemini-companion-edit-after edit)
                             (gemini-companion-changes--write-after earlier))))
-      (when replaced
-        (pop (gemini-companion-changes-file-writes record)))
       (if (or replaced (null earlier))
           (gemini-companion-changes--add-write
            record edit lines (gemini-companion-lines-split before) nil)
         (gemini-companion-changes--add-write
          record edit lines (gemini-companion-record-text lines)
          (gemini-companion-changes--write-hunks earlier)))
+      (when replaced
+        (cl-callf2 delq earlier (gemini-companion-changes-file-writes record)))
       (gemini-companion-changes--forget record)
       (unless (memq record gemini-companion-changes--files)
         (setf (alist-get name gemini-companion-changes--past nil t #'equal) nil)

@@ -115,6 +115,29 @@
       (gemini-companion-test-writes "a" second session)
       (should (equal '(9 300 395) (gemini-companion-test-marked "a"))))))
 
+(ert-deftest gemini-companion-changes-stay-if-a-write-cannot-be-compared-again ()
+  (let* ((text (mapconcat (lambda (n) (format "line %d\n" n))
+                          (number-sequence 1 400) ""))
+         (first (string-replace "line 9\n" "first\n"
+                                (string-replace "line 395\n" "first too\n" text)))
+         (second (string-replace "line 300\n" "second\n" first)))
+    (gemini-companion-test-with-changes `(("a" ,text))
+      (find-file "a")
+      (let ((edit (gemini-companion-test-writes "a" first session)))
+        (cl-flet ((hunks ()
+                    (length (cdr (gemini-companion-changes-of edit)))))
+          (should (eql 2 (hunks)))
+          (gemini-companion-text-test-where-diff-fails
+            ;; The CLI reports another text than Emacs has found.
+            (setf (gemini-companion-edit-after edit) second)
+            (gemini-companion-edit-notify-file edit 'written)
+            (should (eql 2 (hunks))))
+          (gemini-companion-test-write "a" second)
+          (gemini-companion-revert-now (expand-file-name "a"))
+          (gemini-companion-edit-notify-file edit 'written)
+          (should (eql 3 (hunks)))
+          (should (equal '(9 300 395) (gemini-companion-test-marked "a"))))))))
+
 (ert-deftest gemini-companion-changes-of-a-write-are-computed-once ()
   (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
     (find-file "a")
