@@ -421,7 +421,9 @@ Return non-nil if something was inserted."
                    (and (re-search-forward (concat "^" regexp) nil t)
                         (line-beginning-position)))))
          (empty (if log
-                    (not (funcall find "Summary:[[:blank:]]*[^[:blank:]\n]"))
+                    (not (funcall find (concat (and (funcall find "Summary:")
+                                                    "Summary:\\(?:\n?[[:blank:]]\\)*")
+                                               ".*[^[:blank:]\n]")))
                   (and (bobp) (eolp))))
          (subject (and subject empty))
          (trailers (seq-remove (lambda (line)
@@ -448,7 +450,8 @@ Return non-nil if something was inserted."
       (goto-char (max (point) (save-excursion
                                 (goto-char (point-min))
                                 (rfc822-goto-eoh)
-                                (forward-line)
+                                (unless (bobp)
+                                  (forward-line))
                                 (point)))))
     (unless (or (string-empty-p text) (and (bolp) (eolp)))
       (end-of-line)
@@ -465,7 +468,9 @@ has written what is committed; otherwise the prompts are a list.  The trailer
 `Assisted-by' names the CLIs.  A prompt that may name an excluded file is left
 out, and counted in the echo area.  No model is asked."
   (interactive "*")
-  (when (save-excursion (re-search-backward "^.+ -\\{24\\} >8 -\\{24\\}$" nil t))
+  (when (save-excursion
+          (end-of-line)
+          (re-search-backward "^.+ -\\{24\\} >8 -\\{24\\}$" nil t))
     (user-error "Git removes what is here; go up to the message"))
   (pcase-let* ((`(,root ,variables ,files) (gemini-companion-commit--here))
                (edits (or (gemini-companion-commit--edits root variables files)

@@ -321,11 +321,13 @@ Signed-off-by: a <a@b>")
                           (goto-char point)
                           (gemini-companion-commit-message)
                           ;; Nothing is inserted where git cuts it off.
-                          (goto-char (point-max))
-                          (should (string-search
-                                   "Git removes what is here"
-                                   (gemini-companion-test-refusal
-                                     (gemini-companion-commit-message)))))
+                          (search-forward " >8 -")
+                          (dolist (place (list (point) (point-max)))
+                            (goto-char place)
+                            (should (string-search
+                                     "Git removes what is here"
+                                     (gemini-companion-test-refusal
+                                       (gemini-companion-commit-message))))))
                         "-a" "-v")))
         (gemini-companion-commit-test-git "reset" "-q" "HEAD^")))))
 
@@ -455,6 +457,25 @@ Signed-off-by: a <a@b>")
         (equal message (string-trim (gemini-companion-commit-test-git
                                      "log" "-1" "--format=%B"))))
       (gemini-companion-commit-test-git "reset" "-q" "HEAD^"))))
+
+(ert-deftest gemini-companion-commit-message-of-vc-keeps-the-subject ()
+  (gemini-companion-commit-test-with-turns
+    (gemini-companion-commit-test-turn session "First" "a" "1\ntwo\n")
+    (find-file "a")
+    (dolist (typed '("Subject\n" "Summary: Subject\n\n" "Summary:\n Subject\n\n"))
+      (ert-info (typed)
+        (vc-checkin (list (expand-file-name "a")) 'Git)
+        (with-current-buffer "*vc-log*"
+          (erase-buffer)
+          (insert typed)
+          (goto-char (point-min))
+          (gemini-companion-commit-message)
+          (log-edit-done))
+        (gemini-companion-test-eventually
+          (equal "Subject\n\n- First\n\nAssisted-by: Gemini CLI 0.61.0"
+                 (string-trim (gemini-companion-commit-test-git
+                               "log" "-1" "--format=%B"))))
+        (gemini-companion-commit-test-git "reset" "-q" "HEAD^")))))
 
 (ert-deftest gemini-companion-commit-message-of-vc-runs-no-filter ()
   (gemini-companion-commit-test-with-turns
