@@ -121,6 +121,8 @@ GO = """
   (when places
     (goto-char (nth (% number (length places)) places))
     (set-window-point nil (point))
+    ;; A key that was typed before the overview is displayed is ignored.
+    (redisplay t)
     (let ((change (gemini-companion-overview-page-change)))
       (vector
        (buffer-substring-no-properties (line-beginning-position) (line-end-position))
@@ -159,6 +161,13 @@ ASKED = """
 OTHERS = "maybe yours"
 # What is said of a file that was renamed, and stays.
 RENAMED = ", renamed; create that again first"
+# The files of which Emacs says that they were moved here, without marks.
+MOVED = """
+(vconcat (seq-mapcat (lambda (edit)
+                       (cddr (assq 'moved (gemini-companion-unmarked-others edit))))
+                     (seq-filter #'gemini-companion-unmarked-p
+                                 (gemini-companion-edits))))
+"""
 # The last message.
 SAID = """
 (with-current-buffer "*Messages*"
@@ -188,6 +197,10 @@ class Turns:
         self.kept: set[str] = set()
         self.committed: set[str] = set()
         self.removed: set[str] = set()
+        # Those in files that a command has renamed and changed: these are only named.
+        self.moved: set[str] = set()
+        # The new names of files that the command has renamed.
+        self.renamed: set[Path] = set()
         self.log: list[str] = []
         self.said = ""
         # Whether a command of a CLI runs.
@@ -259,6 +272,8 @@ class Turns:
         self.hook(client, "--call", hook_event_name=begin, **call)
         self.log.append("  command begins")
         self.runs = True
+        texts = {file: file.read_text() for file in self.files()}
+        self.renamed.clear()
         if self.random.random() < 0.1:
             # No lines are marked then.
             self.many()
@@ -275,6 +290,12 @@ class Turns:
         self.hook(client, "--hook", hook_event_name=end, **call)
         self.log.append("  command ends")
         self.runs = False
+        named = set(self.emacs.value(MOVED) or [])
+        for file in self.renamed.intersection(self.files()):
+            text = file.read_text()
+            if text not in texts.values() and file.name in named:
+                self.log.append(f"  {file.name} was moved here")
+                self.moved.update(map(word, text.splitlines()))
 
     def rewrite(self) -> None:
         file = self.random.choice(self.files())
@@ -300,7 +321,7 @@ class Turns:
             if "user-" not in text and "base-" not in text:
                 self.log.append(f"  command renames {file.name}")
                 self.removed.update(map(word, text.splitlines()))
-                file.rename(self.new_name())
+                self.renamed.add(file.rename(self.new_name()))
                 return
 
     def many(self) -> None:
@@ -508,7 +529,7 @@ class Turns:
         """Return which marks ``line`` may have."""
         if not line.startswith("cli-"):
             return (0,)
-        if word(line) in self.kept | self.committed:
+        if word(line) in self.kept | self.committed | self.moved:
             return (0, 1, 2)
         # A line that was formatted is drawn as of others, in the change of the CLI.
         return (1,) if line.strip() == word(line) else (1, 2)
