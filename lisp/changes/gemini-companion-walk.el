@@ -663,7 +663,9 @@ to the next change."
                            (cdr (gemini-companion-walk--here)))))))
          (by (and turn (lambda (edit) (eq turn (gemini-companion-edit-turn edit)))))
          (groups (if turn
-                     (gemini-companion-walk--with-share 'all by)
+                     (or (gemini-companion-walk--with-share 'all by)
+                         (user-error "All changes of this turn also have lines of \
+another turn"))
                    (list (cons here
                                (or (and here (gemini-companion-changes-update here))
                                    (user-error "No changes in this buffer"))))))

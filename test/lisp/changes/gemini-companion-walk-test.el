@@ -181,6 +181,21 @@
     (with-current-buffer "b"
       (should (equal gemini-companion-test-lines (buffer-string))))))
 
+(ert-deftest gemini-companion-walk-says-that-a-turn-has-no-change-of-its-own ()
+  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
+    (find-file "a")
+    (dolist (text '("one\n" "one\ntwo\n"))
+      (gemini-companion-state-report session 'prompt text)
+      (gemini-companion-test-writes
+       "a" (concat text (substring gemini-companion-test-lines (length "1\n2\n"))) session))
+    (gemini-companion-test-walk 'gemini-companion-next-change)
+    (let ((current-prefix-arg '(4)))
+      (dolist (key '("K" "U"))
+        (should (equal "All changes of this turn also have lines of another turn"
+                       (gemini-companion-test-refusal
+                         (gemini-companion-test-walk key))))))
+    (should (eql 1 (gemini-companion-test-left)))))
+
 (ert-deftest gemini-companion-walk-shows-what-was-before-until-it-goes-on ()
   (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n7\n8\n9\n"
     (gemini-companion-test-walk 'gemini-companion-next-change)
