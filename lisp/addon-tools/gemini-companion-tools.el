@@ -402,8 +402,8 @@ file is not written, since Python would compile it again."
    (json-encode (gemini-companion-tools--notification-hooks client))))
 
 (defun gemini-companion-tools--failures (function clients)
-  "Call FUNCTION, which writes a file, with each of CLIENTS.
-If a file cannot be written, continue with the next client.  Return the
+  "Call FUNCTION, which writes or deletes a file, with each of CLIENTS.
+If that is impossible, continue with the next client.  Return the
 failures, a list of strings, such as: Copilot CLI: Permission denied, FILE"
   (delq nil
         (mapcar (lambda (client)
@@ -416,11 +416,10 @@ failures, a list of strings, such as: Copilot CLI: Permission denied, FILE"
                               ", ")))))
                 clients)))
 
-(defun gemini-companion-tools--delete-files ()
-  "Delete the files of hooks that link clients, and their directories if empty."
-  (dolist (client (gemini-companion-tools--notifying))
-    (gemini-companion-tools--delete-with-directory
-     (gemini-companion-tools--notification-file client))))
+(defun gemini-companion-tools--delete-hooks (client)
+  "Delete the file of hooks that links CLIENT, and its directory if empty."
+  (gemini-companion-tools--delete-with-directory
+   (gemini-companion-tools--notification-file client)))
 
 (defun gemini-companion-tools--delete-with-directory (file)
   "Delete FILE, if it exists, and its directory unless that has other files."
@@ -651,21 +650,24 @@ no reviews" (gemini-companion-tools--titles extended)))
       (user-error "The extension stays linked"))
     (message "Unlinking...")
     (gemini-companion-part-stop 'tools)
-    (gemini-companion-tools--delete-files)
-    (mapc #'gemini-companion-extension-delete extended))
-  (gemini-companion-tools--run
-   "uninstall"
-   (seq-filter #'gemini-companion-tools-linked-p
-               (seq-intersection (gemini-companion-tools--linkable)
-                                 (gemini-companion-cli-installed)))
-   (lambda (failures)
-     (mapc #'gemini-companion-tools--delete-policy
-           (gemini-companion-tools--linkable))
-     (delete-directory (gemini-companion-install-extension-directory) t)
-     (if failures
-         (message "Deleted the extension, but not its links; %s"
-                  (string-join failures "; "))
-       (message "Deleted the extension and its links")))))
+    (gemini-companion-tools--run
+     "uninstall"
+     (seq-filter #'gemini-companion-tools-linked-p
+                 (seq-intersection (gemini-companion-tools--linkable)
+                                   (gemini-companion-cli-installed)))
+     (lambda (failures)
+       (mapc #'gemini-companion-tools--delete-policy
+             (gemini-companion-tools--linkable))
+       (delete-directory (gemini-companion-install-extension-directory) t)
+       (if failures
+           (message "Deleted the extension, but not all links; %s"
+                    (string-join failures "; "))
+         (message "Deleted the extension and its links")))
+     (append (gemini-companion-tools--failures
+              #'gemini-companion-tools--delete-hooks
+              (gemini-companion-tools--notifying))
+             (gemini-companion-tools--failures
+              #'gemini-companion-extension-delete extended)))))
 
 ;;;; Questions
 

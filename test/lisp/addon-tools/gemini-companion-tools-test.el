@@ -262,6 +262,30 @@ quit, whether to unlink them by t or nil."
           (should-not (gemini-companion-tools-linked-p "pi"))
           (should-not (gemini-companion-extension-installed-p "pi")))))))
 
+(ert-deftest gemini-companion-tools-unlinks-the-others-where-one-cannot-be-unlinked ()
+  (gemini-companion-tools-test-with-home
+    (let ((process-environment (cons (concat "PI_CODING_AGENT_DIR=" directory "agent")
+                                     process-environment)))
+      (write-region "" nil "pi" nil 'silent)
+      (set-file-modes "pi" #o755)
+      (gemini-companion-tools-test-call 'yes)
+      (should (equal '("gemini" "qwen" "copilot" "pi")
+                     (seq-filter #'gemini-companion-tools-linked-p
+                                 (gemini-companion-cli-installed))))
+      ;; No file can be deleted in place of a directory.
+      (dolist (file (cons ".copilot/hooks/gemini-companion.json"
+                          (directory-files-recursively "agent" "")))
+        (delete-file file)
+        (make-directory file)
+        (write-region "" nil (expand-file-name "mine" file) nil 'silent))
+      (ert-with-message-capture shown
+        (gemini-companion-tools-test-call t)
+        (should (string-match-p "not all links; .*Copilot CLI: .*json" shown))
+        (should (string-match-p "Pi: .*agent" shown)))
+      (should-not (gemini-companion-install-extension-p))
+      (should-not (file-exists-p ".gemini/extensions"))
+      (should-not (file-exists-p ".qwen/extensions")))))
+
 (ert-deftest gemini-companion-tools-links-no-cli-without-a-method-for-it ()
   :tags '(pure)
   (gemini-companion-client-test-with-fourth
