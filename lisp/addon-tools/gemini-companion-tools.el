@@ -656,8 +656,9 @@ no reviews" (gemini-companion-tools--titles extended)))
                  (seq-intersection (gemini-companion-tools--linkable)
                                    (gemini-companion-cli-installed)))
      (lambda (failures)
-       (mapc #'gemini-companion-tools--delete-policy
-             (gemini-companion-tools--linkable))
+       (cl-callf append failures
+         (gemini-companion-tools--failures #'gemini-companion-tools--delete-policy
+                                           (gemini-companion-tools--linkable)))
        (delete-directory (gemini-companion-install-extension-directory) t)
        (if failures
            (message "Deleted the extension, but not all links; %s"

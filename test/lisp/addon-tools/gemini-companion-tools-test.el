@@ -268,20 +268,22 @@ quit, whether to unlink them by t or nil."
                                      process-environment)))
       (write-region "" nil "pi" nil 'silent)
       (set-file-modes "pi" #o755)
-      (gemini-companion-tools-test-call 'yes)
+      (gemini-companion-tools-test-call 'all)
       (should (equal '("gemini" "qwen" "copilot" "pi")
                      (seq-filter #'gemini-companion-tools-linked-p
                                  (gemini-companion-cli-installed))))
       ;; No file can be deleted in place of a directory.
-      (dolist (file (cons ".copilot/hooks/gemini-companion.json"
-                          (directory-files-recursively "agent" "")))
+      (dolist (file `(".copilot/hooks/gemini-companion.json"
+                      ".gemini/policies/gemini-companion.toml"
+                      ,@(directory-files-recursively "agent" "")))
         (delete-file file)
         (make-directory file)
         (write-region "" nil (expand-file-name "mine" file) nil 'silent))
       (ert-with-message-capture shown
         (gemini-companion-tools-test-call t)
         (should (string-match-p "not all links; .*Copilot CLI: .*json" shown))
-        (should (string-match-p "Pi: .*agent" shown)))
+        (should (string-match-p "Pi: .*agent" shown))
+        (should (string-match-p "Gemini CLI: .*policies" shown)))
       (should-not (gemini-companion-install-extension-p))
       (should-not (file-exists-p ".gemini/extensions"))
       (should-not (file-exists-p ".qwen/extensions")))))
