@@ -433,7 +433,9 @@ Return non-nil if something was inserted."
                       (funcall find "\\(?:Signed-off\\|Co-authored\\|Assisted\\)-by: ")))
          (text (string-join
                 (delq nil
-                      (list (cond ((null asked) nil)
+                      (list (cond ((null asked)
+                                   ;; The first line is for the subject.
+                                   (and empty (not log) ""))
                                   ((not subject)
                                    (mapconcat (apply-partially #'concat "- ") asked "\n"))
                                   ((not log) (car asked)))
