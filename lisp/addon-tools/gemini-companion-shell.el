@@ -331,15 +331,15 @@ If MANY is non-nil, its contents were not sent.  WRITES are those of Emacs
 meanwhile, and TAKEN is as in `gemini-companion-shell--taken'.  Return nil if
 the change is recorded, or is the user's; `lost' if it cannot be; `unmarked' if
 it has no marks; or `modes' if the new modes of the file have none."
-  (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes ,old ,new] change)
+  (pcase-let* ((`[,name ,before ,after ,old-modes ,new-modes ,_ ,new] change)
                (file (gemini-companion-names-below (plist-get facts :root) name))
                (true-name (gemini-companion-text-true-name file))
                (before (gemini-companion-shell--content before))
                (after (gemini-companion-shell--content after))
-               ;; A command may have moved a file at which no snapshot has looked.
-               (moved (and (equal "" old)
-                           (seq-some (apply-partially #'gemini-companion-shell--made-p new)
-                                     writes)))
+               ;; A command may have moved a file at which no snapshot has looked, also to
+               ;; the place of another one.
+               (moved (seq-some (apply-partially #'gemini-companion-shell--made-p new)
+                                writes))
                (writes (seq-filter (lambda (write)
                                      (equal true-name
                                             (gemini-companion-shell--write-file write)))

@@ -212,7 +212,7 @@ class Peer(StubEmacs):
             between = range(facts["saved"][0] + 1, facts["saved"][3] + 1)
             all_writes = [write for write in writes if write.number in between]
             mine = [write for write in all_writes if write.path == path]
-            if not old and not mine and new in map(blob_of, all_writes):
+            if new and not mine and new in map(blob_of, all_writes):
                 self.world.misses["saved elsewhere"] += 1
                 continue
             if is_many or before == after or not is_text or 0o120000 in (

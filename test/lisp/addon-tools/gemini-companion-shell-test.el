@@ -241,7 +241,7 @@ The value is a list of (BEFORE . AFTER) for the edits that are recorded, or
                       (gemini-companion-edits))))
 
 ;; An undo deleted it.
-(ert-deftest gemini-companion-shell-new-file-with-a-text-of-the-user-is-no-change ()
+(ert-deftest gemini-companion-shell-file-with-a-text-of-the-user-is-no-change ()
   (gemini-companion-test-with-edits '(("a" "1\n"))
     (gemini-companion-part-start 'shell)
     (unwind-protect
@@ -252,6 +252,7 @@ The value is a list of (BEFORE . AFTER) for the edits that are recorded, or
                         (gemini-companion-shell-test-wrote
                          session
                          (list (gemini-companion-shell-test-change "b" nil "mine\n")
+                               (gemini-companion-shell-test-change "old" "1\n" "mine\n")
                                (gemini-companion-shell-test-change "c" nil "other\n")
                                (gemini-companion-shell-test-change "image" nil "mine\0"))
                          :saved (let ((last (gemini-companion-shell-saved 0)))
@@ -261,7 +262,7 @@ The value is a list of (BEFORE . AFTER) for the edits that are recorded, or
             (should (equal '(("c" . "make") ("1 file" . "make"))
                            (gemini-companion-shell-test-edits)))
             (should (string-search "not recorded, as you have written it at once, or its \
-text is lost: b" said))))
+text is lost: old, b" said))))
       (gemini-companion-part-stop 'shell))))
 
 (ert-deftest gemini-companion-shell-line-of-latin-1-is-one-line ()
