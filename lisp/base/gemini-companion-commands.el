@@ -189,15 +189,27 @@ An initial state that the user has set for MODE takes precedence."
 (defun gemini-companion-commands-add-items (menu click items)
   "Add ITEMS to MENU, the context menu at CLICK, in their order.
 ITEMS is a list of (LABEL . COMMAND).  A command is called with point at the
-position of CLICK."
-  ;; `define-key' puts each item before the others.
-  (pcase-dolist (`(,label . ,command) (reverse items))
-    (define-key menu (vector command)
-                `(menu-item ,label
-                            ,(lambda ()
-                               (interactive)
-                               (gemini-companion-commands-go-to-click click)
-                               (call-interactively command))))))
+position of CLICK, unless something else is there since the menu was opened."
+  (let ((there (gemini-companion-commands--at click)))
+    ;; `define-key' puts each item before the others.
+    (pcase-dolist (`(,label . ,command) (reverse items))
+      (define-key menu (vector command)
+                  `(menu-item ,label
+                              ,(lambda ()
+                                 (interactive)
+                                 (unless (equal there
+                                                (gemini-companion-commands--at click))
+                                   (user-error
+                                    "The text has changed since the menu was opened"))
+                                 (gemini-companion-commands-go-to-click click)
+                                 (call-interactively command)))))))
+
+(defun gemini-companion-commands--at (click)
+  "Return a value that differs once CLICK, an event, is on another text."
+  (let ((window (posn-window (event-start click))))
+    (when (window-live-p window)
+      (list (window-buffer window)
+            (buffer-chars-modified-tick (window-buffer window))))))
 
 ;;;; The keymap
 

@@ -547,6 +547,23 @@ answer; answer that first; %s has changed meanwhile" late)
           (call-interactively (lookup-key menu [gemini-companion-undo-change])))))
     (should (equal gemini-companion-test-lines (buffer-string)))))
 
+(ert-deftest gemini-companion-walk-undoes-no-other-change-than-the-clicked-one ()
+  (gemini-companion-test-in-changed "1\n2\nthree\n4\nfive\n6\n7\n8\n9\n"
+    (normal-mode)
+    (let ((undo (lookup-key
+                 (gemini-companion-walk-context-menu
+                  (make-sparse-keymap)
+                  `(mouse-3 (,(selected-window) ,(gemini-companion-hunk-position 4)
+                             (0 . 0) 0)))
+                 [gemini-companion-undo-change])))
+      ;; While the menu is open, the first change moves to where the second one was.
+      (save-excursion
+        (goto-char (point-min))
+        (insert "m\nn\n"))
+      (let ((text (buffer-string)))
+        (should-error (call-interactively undo) :type 'user-error)
+        (should (equal text (buffer-string)))))))
+
 (ert-deftest gemini-companion-walk-shows-what-was-before-at-a-click ()
   (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n6\n7\n8\n9\n"
     (gemini-companion-test-marked "a")

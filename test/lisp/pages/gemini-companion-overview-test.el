@@ -1097,6 +1097,34 @@ turns?"))
     (gemini-companion-overview-test-keys "a")
     (should (equal '(3 . accepted) (car outcomes)))))
 
+(ert-deftest gemini-companion-overview-has-a-context-menu-for-what-was-clicked ()
+  (gemini-companion-overview-test-with '(("a" "1\n") ("b" "B\n"))
+    (gemini-companion-test-open "a" "one\n" 1 session)
+    (gemini-companion-test-open "b" "C\n" 2 (gemini-companion-test-session "s2" 2))
+    (gemini-companion-list)
+    (cl-letf (((symbol-function 'gemini-companion-overview-page-displayed-p) #'always))
+      (let ((item (lambda ()
+                    (lookup-key (context-menu-map
+                                 `(mouse-3 (,(selected-window) ,(point) (0 . 0) 0)))
+                                [gemini-companion-overview-accept])))
+            opened)
+        (gemini-companion-overview-test-go-to "\\+one")
+        (setq opened (funcall item))
+        ;; It is withdrawn while the menu is open, and another one takes its place.
+        (gemini-companion-edit-reject (gemini-companion-edit-of-id 1))
+        (gemini-companion-page-refresh)
+        (gemini-companion-overview-test-go-to "proposal .* b  ")
+        (gemini-companion-overview-page-unfold (gemini-companion-overview-page-row))
+        (should (string-search "has changed since the menu"
+                               (gemini-companion-test-refusal
+                                 (call-interactively opened))))
+        (should-not (assq 2 outcomes))
+        ;; Drawing the same again changes nothing.
+        (setq opened (funcall item))
+        (gemini-companion-page-refresh)
+        (call-interactively opened)
+        (should (equal '(2 . accepted) (car outcomes)))))))
+
 (ert-deftest gemini-companion-overview-refuses-keys-for-what-was-written ()
   (gemini-companion-overview-test-with-turn
     (dolist (place '("\\+one" "auto .* a  "))
