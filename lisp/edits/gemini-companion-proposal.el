@@ -415,6 +415,15 @@ cannot be called."
 
 ;;;; Answers
 
+(defun gemini-companion-proposal--check ()
+  "Signal a `user-error' unless the user has seen the edits at point; return nil.
+A command is also called by a menu, `repeat' or \\[execute-extended-command], which
+may have been for what was there before."
+  (let ((edits (gemini-companion-edits-to-answer)))
+    (gemini-companion-view-check (or gemini-companion-edits-view
+                                     (gemini-companion-edit-view (car edits)))))
+  nil)
+
 (defun gemini-companion-proposal--answer (edit verb function)
   "Call FUNCTION with EDIT, or by default with each open edit at point.
 If there are several edits, ask for confirmation with VERB."
@@ -575,7 +584,7 @@ not marked."
 The CLI then writes that text to the file.  EDIT is by default each edit
 at point in the overview; elsewhere that of the review in the current
 buffer, or of the displayed review."
-  (interactive)
+  (interactive (gemini-companion-proposal--check))
   (gemini-companion-proposal--answer edit "Accept"
                                      #'gemini-companion-proposal--accept))
 
@@ -584,7 +593,7 @@ buffer, or of the displayed review."
 EDIT is by default each edit at point in the overview; elsewhere that of
 the review in the current buffer, or of the displayed review.  Comments
 are sent as the reason."
-  (interactive)
+  (interactive (gemini-companion-proposal--check))
   (gemini-companion-proposal--answer
    edit "Reject"
    (lambda (rejected)

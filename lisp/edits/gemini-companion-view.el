@@ -67,6 +67,10 @@ Do not compare the texts: an undo may be in progress.")
   "Update a view after an event of its edit; see `gemini-companion-edit-notify'."
   nil)
 
+(cl-defgeneric gemini-companion-view-check (_view)
+  "Signal a `user-error' unless the user has seen what would be answered in a view."
+  nil)
+
 (cl-defgeneric gemini-companion-view-session (view)
   "Return the session at point in VIEW, one of several edits, or nil.")
 

@@ -384,6 +384,14 @@ They are those that have a word for the header line in the table of commands."
   (when-let* ((row (gemini-companion-overview-page-row)))
     (gemini-companion-overview-row-edits row)))
 
+(cl-defmethod gemini-companion-view-check ((view gemini-companion-overview-view))
+  "Signal a `user-error' unless the proposal at point was displayed as it is.
+A question names several ones."
+  (gemini-companion-overview--check-proposal)
+  (unless (or (eq 'proposal (gemini-companion-overview-page-kind))
+              (cdr (gemini-companion-view-edits view)))
+    (user-error "No proposal here; go to its row to answer it")))
+
 (cl-defmethod gemini-companion-view-edit-here ((_ gemini-companion-overview-view))
   "Return the edit of the file at point, or nil."
   (when-let* ((row (gemini-companion-overview-page-row)))

@@ -103,6 +103,12 @@ One that began by itself must have been displayed for a second."
               (not (gemini-companion-idle-since-p
                     drawn gemini-companion-review--seconds)))))))
 
+(cl-defmethod gemini-companion-view-check ((view gemini-companion-view))
+  "Signal a `user-error' unless the review VIEW was displayed as it is."
+  (unless (with-current-buffer (car (gemini-companion-view-buffers view))
+            (gemini-companion-review--drawn-p))
+    (user-error "The review has just appeared or changed; read it, then answer")))
+
 (defun gemini-companion-review-requested-p ()
   "Return non-nil if the user has asked for the review of the current buffer."
   (let ((view (gemini-companion-review--view-here)))
@@ -133,6 +139,8 @@ One that began by itself must have been displayed for a second."
   "Enable the letters of this review, as the user has clicked in it."
   (interactive)
   (when-let* ((view (gemini-companion-review--view-here)))
+    ;; A click may have been for what was there before.
+    (gemini-companion-view-check view)
     (gemini-companion-view-follow view 'select)))
 
 (let ((map (gemini-companion-commands-bind gemini-companion-review-mode-map
@@ -496,7 +504,7 @@ With a file name, as in :w FILE, do what Evil does."
   (interactive)
   (if (bound-and-true-p evil-ex-argument)
       (call-interactively 'evil-write)
-    (gemini-companion-edit-accept)))
+    (call-interactively #'gemini-companion-edit-accept)))
 
 (defun gemini-companion-review-toggle-hunk (&optional key)
   "Exclude the hunk at point from the proposal, or restore it.

@@ -226,7 +226,7 @@ starts a CLI"
        '(gemini-companion-server-receive
          'open-diff 2 '(:id "one") buffer-file-name "newer\n")
        '(gemini-companion-review)
-       '(call-interactively #'gemini-companion-edit-reject)
+       '(gemini-companion-edit-reject)
        '(gemini-companion-list)
        '(gemini-companion-turn-page)
        '(gemini-companion-status)

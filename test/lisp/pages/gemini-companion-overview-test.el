@@ -1007,8 +1007,19 @@ turns?"))
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-accept))))
     (should-not outcomes)
+    (gemini-companion-overview-test-keys "TAB")
+    ;; The command that other menus call does the same; it leaves a turn to `a', which asks.
+    (should (string-search "Proposal was folded"
+                           (gemini-companion-test-refusal
+                             (call-interactively #'gemini-companion-edit-accept))))
+    (should-not outcomes)
     (gemini-companion-overview-test-keys "a")
     (should (equal '((2 . accepted)) outcomes))
+    (gemini-companion-overview-test-go-to "the CLI")
+    (should (gemini-companion-test-refusal
+              (call-interactively #'gemini-companion-edit-accept)))
+    (should-not (assq 1 outcomes))
+    (gemini-companion-overview-test-go-to "proposal .* a  ")
     (should (string-match-p "proposal .* a  " (gemini-companion-overview-test-here)))
     ;; Just drawn, it is not accepted.
     (gemini-companion-overview-test-keys "g")

@@ -141,6 +141,7 @@ src/components/account-settings.py, the CLI")
     (let* ((edit (gemini-companion-test-show "a" "one\n"))
            (buffer (gemini-companion-review-main-buffer edit))
            (click `(mouse-3 (,(get-buffer-window buffer) 1 (0 . 0) 0))))
+      (setf (gemini-companion-view-drawn (gemini-companion-edit-view edit)) 0)
       (with-current-buffer buffer
         (call-interactively (lookup-key (context-menu-map click)
                                         [gemini-companion-edit-reject])))

@@ -361,6 +361,11 @@ your text is in the kill ring"
                    "just appeared"
                    (car (gemini-companion-test-messages
                           (funcall click `(mouse-1 (,window header-line (0 . 0) 0)))))))))
+      ;; So may a click in the review, which else enables its letters.
+      (should (string-search
+               "just appeared"
+               (cadr (should-error (funcall press "<mouse-1>") :type 'user-error))))
+      (should-not (gemini-companion-view-requested view))
       (should (gemini-companion-edit-open-p edit))
       (gemini-companion-review-test-drawn edit)
       ;; It has begun by itself: its letters were typed for the terminal.
@@ -380,6 +385,50 @@ q asks again")
       (should (gemini-companion-view-requested view))
       (funcall press "C-c C-c")
       (should (equal '((1 accepted "2\n")) outcomes)))))
+
+(ert-deftest gemini-companion-review-is-not-answered-by-a-command-before-it-was-seen ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let* ((edit (gemini-companion-test-show "a" "2\n"))
+           (view (gemini-companion-edit-view edit))
+           (evil-ex-argument nil)
+           (panel (gemini-companion-review-main-buffer edit))
+           (click `(mouse-3 (,(get-buffer-window panel) 1 (0 . 0) 0)))
+           (commands (list #'gemini-companion-edit-accept
+                           #'gemini-companion-edit-reject
+                           (lookup-key gemini-companion-review-mode-map
+                                       [remap evil-save-modified-and-close])
+                           (with-current-buffer panel
+                             (lookup-key (context-menu-map click)
+                                         [gemini-companion-edit-accept])))))
+      (setf (gemini-companion-view-requested view) nil)
+      ;; It was not displayed, or has just appeared: a menu, `repeat' or ZZ of Evil may
+      ;; have been for what was there before.
+      (dolist (drawn (list nil (float-time)))
+        (setf (gemini-companion-view-drawn view) drawn)
+        (dolist (command commands)
+          (should (string-search "just appeared"
+                                 (cadr (should-error (call-interactively command)
+                                                     :type 'user-error))))))
+      (should (gemini-companion-edit-open-p edit))
+      (setf (gemini-companion-view-drawn view) 0)
+      (call-interactively #'gemini-companion-edit-accept)
+      (should (equal '((1 accepted "2\n")) outcomes)))))
+
+(ert-deftest gemini-companion-review-that-follows-gets-no-answer-of-an-open-menu ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (let* ((edit (gemini-companion-test-show "a" "2\n"))
+           (original (gemini-companion-edit-original-buffer edit))
+           (window (get-buffer-window original))
+           (item (with-current-buffer original
+                   (lookup-key (context-menu-map `(mouse-3 (,window 1 (0 . 0) 0)))
+                               [gemini-companion-edit-accept]))))
+      ;; Its CLI withdraws it while the menu is open, and another one takes its place.
+      (gemini-companion-edit-reject edit)
+      (let ((other (gemini-companion-test-show "b" "3\n")))
+        (gemini-companion-review-test-drawn other)
+        (should (eq (window-buffer window) (gemini-companion-edit-original-buffer other)))
+        (should-error (call-interactively item) :type 'user-error)
+        (should (gemini-companion-edit-open-p other))))))
 
 (ert-deftest gemini-companion-review-that-cannot-be-shown-leaves-nothing ()
   (pcase-dolist
