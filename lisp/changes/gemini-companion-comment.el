@@ -820,8 +820,12 @@ rejection."
 
 (defun gemini-companion-comment-visit (comments)
   "Go to the first of COMMENTS in the file that was visited least recently.
-So each call goes to another file, first to those that are not visited."
+So each call goes to another file, first to those that are not visited.  Signal
+an error if none of the files can be read, such as a pipe."
   (let* ((buffers (buffer-list))
+         (why (lambda (comment)
+                (gemini-companion-text-unreadable-reason
+                 (gemini-companion-comment-path comment))))
          (comment (car (seq-sort-by
                         (lambda (comment)
                           (or (seq-position buffers
@@ -829,7 +833,11 @@ So each call goes to another file, first to those that are not visited."
                                              (gemini-companion-comment-path comment))
                                             #'eq)
                               (length buffers)))
-                        #'> comments))))
+                        #'> (or (seq-remove why comments) comments)))))
+    (when (funcall why comment)
+      (user-error "%s %s"
+                  (gemini-companion-names-absolute (gemini-companion-comment-path comment))
+                  (funcall why comment)))
     (gemini-companion-windows-beside-show
      (gemini-companion-revert-visit (gemini-companion-comment-path comment))
      #'pop-to-buffer)

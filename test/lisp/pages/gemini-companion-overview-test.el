@@ -1220,7 +1220,22 @@ turns?"))
                          (list buffer-file-name (line-number-at-pos (window-point)))))
           (should (equal '((2 . ">> Why?")) (gemini-companion-comment-test-shown)))
           ;; A narrowing hid the comment.
-          (narrow-to-region 1 2))))
+          (narrow-to-region 1 2)))
+      ;; A directory in the place of a file hid the other ones.
+      (kill-buffer (get-file-buffer a))
+      (delete-file a)
+      (make-directory a)
+      (dolist (shown (list b b))
+        (select-window (get-buffer-window "*gemini*"))
+        (gemini-companion-overview-test-go-to "2 comments on files without changes")
+        (gemini-companion-overview-test-keys "RET")
+        (should (equal shown (buffer-file-name (window-buffer)))))
+      (delete-file b)
+      (make-directory b)
+      (select-window (get-buffer-window "*gemini*"))
+      (should (string-search "is not a regular file"
+                             (gemini-companion-test-refusal
+                               (gemini-companion-overview-test-keys "RET")))))
     (gemini-companion-remove-comments 'all)
     (select-window (get-buffer-window "*gemini*"))
     (revert-buffer)
