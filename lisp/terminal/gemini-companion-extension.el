@@ -49,8 +49,10 @@ FILE is an absolute name, and TEXT the contents in this version of the package."
           (cdr (gemini-companion-client-extension client))))
 
 (defun gemini-companion-extension-installed-p (client)
-  "Return non-nil if the directory of the extension of CLIENT exists."
-  (file-directory-p (gemini-companion-extension--directory client)))
+  "Return non-nil if the file of the extension that CLIENT loads exists."
+  (file-exists-p (gemini-companion-names-below
+                  (gemini-companion-extension--directory client)
+                  (caadr (gemini-companion-client-extension client)))))
 
 (defun gemini-companion-extension-write (client)
   "Write those files of the extension of CLIENT that differ from this package.

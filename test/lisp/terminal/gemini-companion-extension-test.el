@@ -67,6 +67,8 @@
     (write-region "" nil (expand-file-name "extensions/gemini-companion/mine" home)
                   nil 'silent)
     (gemini-companion-extension-delete "pi")
+    ;; It was installed again.
+    (gemini-companion-part-ready 'extension 'started)
     (should (equal '("extensions/gemini-companion/mine")
                    (gemini-companion-extension-test-files home)))))
 
