@@ -32,6 +32,7 @@ OWN = """
 (global-set-key [f5] (lambda () (interactive) (recursive-edit)))
 (global-set-key [f6] #'e2e-menu)
 (xterm-mouse-mode 1)
+(context-menu-mode 1)
 (defun e2e-two-windows ()
   "Show the current buffer, selected, above the buffer *scratch*."
   (delete-other-windows)
@@ -47,6 +48,8 @@ OWN = """
 ARRANGEMENT = "(e2e-arrangement)"
 SELECTED = "(buffer-name (window-buffer))"
 
+MENU = "(eq overriding-terminal-local-map tty-menu-navigation-map)"
+
 # An activity of the user, or Lisp of a timer; its state in Emacs, its end
 BUSY: list[tuple[list[str] | str, str, list[str] | str]] = [
     (["C-s", "o"], "(buffer-local-value 'isearch-mode (window-buffer))", ["Enter"]),
@@ -59,6 +62,9 @@ BUSY: list[tuple[list[str] | str, str, list[str] | str]] = [
     (["M-<", "M-%", "o", "Enter", "x", "Enter"], "t", ["q"]),
     # A button of the mouse is pressed and, in the end, released.
     ("\x1b[<0;3;3M", "track-mouse", "\x1b[<0;3;3m"),
+    # A context menu, or the menu bar, is open.
+    ("\x1b[<2;3;3M", MENU, ["C-g"]),
+    (["F10"], MENU, ["C-g"]),
     ('(read-string "Name: ")', "(active-minibuffer-window)", ["Enter"]),
     ('(y-or-n-p "Go on? ")', "(active-minibuffer-window)", ["y"]),
     ('(read-event "Key: ")', '(equal "Key: " (current-message))', ["k"]),
@@ -123,7 +129,9 @@ def test_proposal_waits_until_the_user_is_idle(world: World) -> None:
         propose(emacs, file, "uno\n")
         left_alone(emacs)
         assert reviews.states() == ["pending"], sign
-        emacs.wait_for("?1")
+        # A menu of the terminal covers it.
+        if sign != MENU:
+            emacs.wait_for("?1")
 
         typed(emacs, end)
         reviews.shown("a.txt")
@@ -355,3 +363,37 @@ def test_nothing_asks_while_a_proposal_appears(world: World) -> None:
     emacs.command("gemini-companion-review")
     emacs.holds("(gemini-companion-edit-shown)", "the review begins")
     emacs.becomes("(or (active-minibuffer-window) (boundp 'e2e-bad))", None)
+
+
+@differs
+def test_context_menu_answers_only_the_proposal_that_was_clicked(world: World) -> None:
+    emacs, file = started(world)
+    other = world.file("b.txt", "one\n")
+    reviews = Reviews(emacs)
+    propose(emacs, file, "uno\n")
+    propose(emacs, other, "due\n", session="two")
+    emacs.eval("(progn (call-interactively #'gemini-companion-list) nil)")
+    reviews.shown("a.txt")
+    emacs.wait_for("+uno")
+    row, column = emacs.value(
+        '(with-selected-window (get-buffer-window "*gemini*")'
+        ' (goto-char (point-min)) (search-forward "uno") (redisplay)'
+        " (pcase-let ((`(,x . ,y) (posn-col-row (posn-at-point)))"
+        "             (`(,left ,top . ,_) (window-inside-edges)))"
+        "   (list (+ top y 1) (+ left x 1))))"
+    )
+    emacs.terminal.text(f"\x1b[<2;{column};{row}M")
+    emacs.holds(MENU)
+    lines = emacs.wait_for("Accept").splitlines()
+    # Its CLI withdraws it, and the other one takes its place.
+    emacs.eval(
+        "(progn (gemini-companion-edit-reject (car (gemini-companion-edits-open))) nil)"
+    )
+    emacs.becomes(
+        '(with-current-buffer "*gemini*" (string-search "uno" (buffer-string)))', None
+    )
+    y = next(i for i, line in enumerate(lines) if "Accept" in line)
+    x = lines[y].index("Accept") + 2
+    emacs.terminal.text(f"\x1b[<0;{x};{y + 1}M\x1b[<0;{x};{y + 1}m")
+    emacs.says("changed since the menu was opened")
+    assert [Path(path).name for path in reviews.paths()] == ["b.txt"]
