@@ -189,7 +189,8 @@ An initial state that the user has set for MODE takes precedence."
 (defun gemini-companion-commands-add-items (menu click items)
   "Add ITEMS to MENU, the context menu at CLICK, in their order.
 ITEMS is a list of (LABEL . COMMAND).  A command is called with point at the
-position of CLICK, unless something else is there since the menu was opened."
+position of CLICK and without a region, unless something else is there since the
+menu was opened."
   (let ((there (gemini-companion-commands--at click)))
     ;; `define-key' puts each item before the others.
     (pcase-dolist (`(,label . ,command) (reverse items))
@@ -202,6 +203,8 @@ position of CLICK, unless something else is there since the menu was opened."
                                    (user-error
                                     "The text has changed since the menu was opened"))
                                  (gemini-companion-commands-go-to-click click)
+                                 ;; Otherwise the region would now end at the click.
+                                 (deactivate-mark)
                                  (call-interactively command)))))))
 
 (defun gemini-companion-commands--at (click)

@@ -564,6 +564,20 @@ answer; answer that first; %s has changed meanwhile" late)
         (should-error (call-interactively undo) :type 'user-error)
         (should (equal text (buffer-string)))))))
 
+(ert-deftest gemini-companion-walk-undoes-the-clicked-change-despite-a-region ()
+  (gemini-companion-test-in-changed "1\n2\nthree\n4\nfive\n6\n7\n8\n9\n"
+    (normal-mode)
+    (let ((transient-mark-mode t))
+      (push-mark (point-max) t t)
+      (goto-char (gemini-companion-hunk-position 7))
+      (call-interactively
+       (lookup-key (gemini-companion-walk-context-menu
+                    (make-sparse-keymap)
+                    `(mouse-3 (,(selected-window) ,(gemini-companion-hunk-position 2)
+                               (0 . 0) 0)))
+                   [gemini-companion-undo-change])))
+    (should (equal "1\n2\n3\n4\nfive\n6\n7\n8\n9\n" (buffer-string)))))
+
 (ert-deftest gemini-companion-walk-shows-what-was-before-at-a-click ()
   (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n6\n7\n8\n9\n"
     (gemini-companion-test-marked "a")
