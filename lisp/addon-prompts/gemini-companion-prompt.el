@@ -261,8 +261,8 @@ not find files by a substring of their name."
     ""))
 
 (defun gemini-companion-prompt--write (process string)
-  "Write STRING to PROCESS, unless that has just ended."
-  (ignore-errors (process-send-string process string)))
+  "Write STRING to PROCESS, and return non-nil if that runs."
+  (ignore-errors (process-send-string process string) t))
 
 (defun gemini-companion-prompt--paste (process text)
   "Write TEXT to PROCESS as a bracketed paste.
@@ -728,12 +728,13 @@ REASON is a format for the name of the CLI."
   "End TASK, press Enter in its terminal, and return nil."
   (pcase-let (((cl-struct gemini-companion-prompt--task text session process)
                task))
-    (gemini-companion-prompt--end task)
-    (gemini-companion-state-report session 'submitted text)
-    (gemini-companion-prompt--write process "\r")
-    (funcall (gemini-companion-prompt--task-ended task) 'sent)
-    (message "Prompt submitted in %s" (buffer-name (process-buffer process)))
-    nil))
+    (if (not (gemini-companion-prompt--write process "\r"))
+        (gemini-companion-prompt--refuse task "%s is stopped; prompt not sent")
+      (gemini-companion-prompt--end task)
+      (gemini-companion-state-report session 'submitted text)
+      (funcall (gemini-companion-prompt--task-ended task) 'sent)
+      (message "Prompt submitted in %s" (buffer-name (process-buffer process)))
+      nil)))
 
 (defun gemini-companion-prompt--end (task &optional problem)
   "Remove TASK from the tasks, and return nil.

@@ -141,6 +141,25 @@ The CLI is PROGRAM, a command of the shell."
     (should (equal '(sent) ended))
     (should (equal "before" (car kill-ring)))))
 
+(ert-deftest gemini-companion-prompt-that-a-stopped-cli-does-not-take-is-kept ()
+  (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
+    (gemini-companion-edit-reject diff)
+    (gemini-companion-prompt-submit
+     "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost"
+     (lambda (result) (push result ended)))
+    (let ((process (get-buffer-process terminal)))
+      (pcase-dolist (`(,screen . ,checks)
+                     '(("> \u2000" . 10) ("> Please \u2001" . 3)))
+        (term-emulate-terminal process (encode-coding-string
+                                        (concat "\e[H\e[J" screen) 'utf-8))
+        (dotimes (_ checks) (gemini-companion-test-run-timers)))
+      (signal-process process 'SIGSTOP)
+      (gemini-companion-test-eventually (eq 'stop (process-status process)))
+      (dotimes (_ 20) (gemini-companion-test-run-timers))
+      (should (equal '(nil) ended))
+      (should (equal "Please" (car kill-ring)))
+      (signal-process process 'SIGCONT))))
+
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-prompt-submits-each-text-though-it-was-shown-before ()
   (gemini-companion-prompt-test-with-terminal "cat >/dev/null"
