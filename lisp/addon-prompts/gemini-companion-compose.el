@@ -548,7 +548,7 @@ Otherwise, the text of a file could be sent, replaced or killed."
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
-If the CLI is working, it queues the prompt."
+If the CLI is working, the prompt is sent when its work has ended."
   (interactive "P" gemini-companion-compose-mode)
   (let ((typed (gemini-companion-compose--draft))
         (session (gemini-companion-compose--target))

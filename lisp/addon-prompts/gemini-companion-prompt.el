@@ -12,8 +12,9 @@
 ;;
 ;; A text to be submitted is a *task*.  Each phase of a task has a function: the task is
 ;; `queued' until its CLI is ready; `probing' until the CLI shows a sentinel; `typed' or
-;; `retyped' until the terminal shows the text; then Enter is pressed.  If the CLI asks
-;; a question meanwhile, a text or Enter would answer the question, so nothing is typed.
+;; `retyped' until the terminal shows the text; then Enter is pressed.  A text or Enter
+;; would answer a question of the CLI.  One that works may ask at any time, even between
+;; a check and Enter, so nothing is typed while the CLI asks or works.
 ;;
 ;; A *sentinel* is a space character that is nowhere else in the terminal, and that the
 ;; CLI strips from the prompt.  It shows where the prompt is: the text itself may
@@ -57,13 +58,14 @@
   "A text for the prompt of a CLI, until it is submitted.
 FIND is a function that returns the session, or nil while there is none.
 PROBLEM begins the message if the text goes to the kill ring instead.
-LEFT is the number of checks that remain in which the CLI waits for no
-answer.  ENDED is called at the end, see `gemini-companion-prompt-submit'.
+LEFT is the number of checks that remain in which the CLI neither works nor
+waits for an answer.  ENDED is called at the end, see
+`gemini-companion-prompt-submit'.
 
 PHASE is `queued', `probing', `typed', `retyped', `resting' or `appended'; see
 `gemini-companion-prompt--phases'.  SESSION and PROCESS are those of the
 current check: the value of FIND, and the process of its terminal if
-that takes a text now.
+that takes a text now: while the CLI works, only by a file.
 
 The terminal is searched for SENTINEL, a string of one space, or, if MATCHES
 is non-nil, for the TEXT, which the terminal had MATCHES times before.  SEEN checks have found it
@@ -427,9 +429,9 @@ Below the frame, there are completions or the footer.  The value is a
 (defun gemini-companion-prompt-submit (text find seconds problem &optional ended)
   "Submit TEXT to a session: the value of the function FIND, or nil.
 Type TEXT once the prompt of the CLI accepts input.  If that takes more than
-SECONDS, not counting the time in which the CLI waits for an answer, or if the
-terminal is killed, add TEXT to the kill ring, with a message that begins with
-PROBLEM.  Call ENDED, if non-nil, once: with `sent' when the prompt was
+SECONDS, not counting the time in which the CLI works or waits for an answer, or
+if the terminal is killed, add TEXT to the kill ring, with a message that begins
+with PROBLEM.  Call ENDED, if non-nil, once: with `sent' when the prompt was
 submitted, or with nil if it was not.  Signal an error if TEXT is too long.
 If `gemini-companion-prompt-by-message-p' returns non-nil, send TEXT at once."
   (let ((session (funcall find))
@@ -484,16 +486,33 @@ This adds them to the kill ring."
   "Add TASK to the tasks, and check it."
   (gemini-companion-prompt--check-length (gemini-companion-prompt--task-text task))
   (push task gemini-companion-prompt--tasks)
-  (gemini-companion-prompt--check task))
+  (gemini-companion-prompt--check task)
+  (when-let* ((session (gemini-companion-prompt--task-session task))
+              ((gemini-companion-prompt--works-p session)))
+    (message "%s is working; prompt is sent when its work has ended"
+             (gemini-companion-session-name session))))
+
+(defun gemini-companion-prompt--works-p (session)
+  "Return non-nil if a key typed for SESSION might answer its next question.
+It works, as its title or a report shows, and takes its prompts by keys."
+  (when-let* (((memq (gemini-companion-state-titled session) '(working waiting)))
+              (process (gemini-companion-terminal-process session)))
+    (not (gemini-companion-input-file-of
+          process (gemini-companion-session-client session)))))
 
 (defun gemini-companion-prompt--check (task)
   "Check the terminal of TASK, call the function of its phase, and check again.
 A timer calls this until TASK has ended."
   (let* ((session (funcall (gemini-companion-prompt--task-find task)))
-         (waiting (eq 'waiting (gemini-companion-session-state session))))
+         (works (and session (gemini-companion-prompt--works-p session)))
+         (waiting (or works
+                      (eq 'waiting (gemini-companion-session-state session)))))
     (setf (gemini-companion-prompt--task-session task) session
           (gemini-companion-prompt--task-process task)
-          (gemini-companion-terminal-process session))
+          (unless works
+            (gemini-companion-terminal-process session)))
+    (when waiting
+      (setf (gemini-companion-prompt--task-seen task) 0))
     (if (gemini-companion-prompt--lost-p task)
         (gemini-companion-prompt--end
          task (gemini-companion-prompt--task-problem task))

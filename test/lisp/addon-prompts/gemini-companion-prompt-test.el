@@ -141,6 +141,37 @@ The CLI is PROGRAM, a command of the shell."
     (should (equal '(sent) ended))
     (should (equal "before" (car kill-ring)))))
 
+;; A CLI that works may ask at any time, and Enter would be a yes.
+(ert-deftest gemini-companion-prompt-types-nothing-while-the-cli-works ()
+  (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
+    (gemini-companion-edit-reject diff)
+    (let ((session (gemini-companion-test-session-like
+                    (gemini-companion-edit-session diff) :client "gemini"))
+          (process (get-buffer-process terminal))
+          (ready "◇  Ready (p)")
+          (working "✦  Working… (p)")
+          (kept kill-ring))
+      (cl-flet ((show (title screen checks)
+                  (gemini-companion-state-set-title process title)
+                  (term-emulate-terminal
+                   process (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
+                  (dotimes (_ checks) (gemini-companion-test-run-timers))))
+        ;; A turn may begin before the text is typed, or behind it, by the user's Enter.
+        (dolist (late '(nil t))
+          (setq ended nil)
+          (show (if late ready working) "> " 0)
+          (gemini-companion-prompt-submit "Please" (lambda () session) 30 "Lost"
+                                          (lambda (result) (push result ended)))
+          ;; It is longer than a prompt is tried.
+          (unless late (show working "> " 400))
+          (show ready "> " 1)
+          (show ready "> \u2000" 10)
+          (when late (show working "> Please \u2001" 400))
+          (should-not ended)
+          (show ready "> Please \u2001" 10)
+          (should (equal '(sent) ended)))
+        (should (equal kept kill-ring))))))
+
 (ert-deftest gemini-companion-prompt-that-a-stopped-cli-does-not-take-is-kept ()
   (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
     (gemini-companion-edit-reject diff)
