@@ -539,10 +539,7 @@ and LOST, see `gemini-companion-unmarked--change'."
               item
               (apply #'gemini-companion-step-may-lose-p lost (or in-it (list item)))
               (cdr (assoc item left-out)))
-             (dolist (path (or in-it (list item)))
-               (when-let* ((buffer (gemini-companion-names-buffer path))
-                           ((not (buffer-modified-p buffer))))
-                 (kill-buffer buffer))))
+             (mapc #'gemini-companion-step-kill-buffer (or in-it (list item))))
          (user-error (push (gemini-companion-text-problem problem) problems))))
      (lambda ()
        (funcall done

@@ -415,9 +415,7 @@ The file has the bytes from before STEP.  For DONE and the value, see
          (record (gemini-companion-step-record step))
          (end (lambda ()
                 (if deletes
-                    (when-let* ((buffer (gemini-companion-names-buffer file))
-                                ((not (buffer-modified-p buffer))))
-                      (kill-buffer buffer))
+                    (gemini-companion-step-kill-buffer file)
                   (gemini-companion-revert-now file)
                   (when-let* ((buffer (and record
                                            (gemini-companion-changes-buffer record))))
@@ -442,6 +440,17 @@ The file has the bytes from before STEP.  For DONE and the value, see
            (gemini-companion-step--write-here step file before after)
            (funcall end)))
     back))
+
+(defun gemini-companion-step-kill-buffer (file)
+  "Kill the buffer of FILE, which was deleted, unless that has unsaved text.
+If that fails, as by a hook, or the user quits a question of one, the buffer
+stays: the caller has to record that FILE is gone."
+  (when-let* ((buffer (gemini-companion-names-buffer file))
+              ((not (buffer-modified-p buffer))))
+    (gemini-companion-log-guarded "Killing the buffer of a deleted file"
+      (condition-case nil
+          (kill-buffer buffer)
+        (quit nil)))))
 
 (defun gemini-companion-step--write-here (step file before after)
   "Write AFTER to the local FILE of STEP, which has BEFORE; both are bytes."

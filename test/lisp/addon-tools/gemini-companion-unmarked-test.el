@@ -230,6 +230,20 @@
         (should (equal "1\n" (buffer-string)))
         (kill-buffer)))))
 
+(ert-deftest gemini-companion-unmarked-files-are-undone-though-a-buffer-stays ()
+  (dolist (problem '(error quit))
+    (gemini-companion-unmarked-test-with
+      (let ((buffer (find-file-noselect "tree/new/deep/a"))
+            (debug-on-error nil))
+        (with-current-buffer buffer
+          (add-hook 'kill-buffer-query-functions (lambda () (signal problem nil)) nil t))
+        (should (equal (list (length (gemini-companion-unmarked-files unmarked)) nil)
+                       (gemini-companion-unmarked-test-change unmarked t)))
+        (should-not (gemini-companion-step-several-problem unmarked))
+        (with-current-buffer buffer
+          (setq kill-buffer-query-functions nil)
+          (kill-buffer))))))
+
 (ert-deftest gemini-companion-unmarked-shows-the-difference ()
   (gemini-companion-unmarked-test-with
     (save-window-excursion
