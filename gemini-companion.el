@@ -121,7 +121,7 @@
     (autoload 'gemini-companion-patch "gemini-companion-patch"
       "Show a unified diff in `diff-mode', with names relative to the root." t)
     (autoload 'gemini-companion-commit-message "gemini-companion-commit"
-      "Insert a draft of the commit message: what you have asked CLIs for." t)
+      "Insert a draft of the commit message at point: what you have asked CLIs for." t)
     (autoload 'gemini-companion-why "gemini-companion-why"
       "Say which CLI has written the line at point, when, and for which prompt." t)
     (autoload 'gemini-companion-forget "gemini-companion-saved"

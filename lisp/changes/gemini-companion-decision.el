@@ -380,7 +380,7 @@ For VERB, see `gemini-companion-decision--take', and for PROBLEMS and STOPPED,
           (gemini-companion-decide-rest problems stopped)))
 
 (defun gemini-companion-decision--put-taken (decision backs verb)
-  "Record BACKS, steps that reverse some of DECISION; return their decision.
+  "Record BACKS, a list that reverses some of DECISION; return their decision.
 For VERB, see `gemini-companion-decision--take'."
   (let ((taken (gemini-companion-decision--make
                 (gemini-companion-decision-label decision) backs

@@ -518,7 +518,7 @@ elsewhere in it since, the lines of EDIT are undone."
      (t (gemini-companion-undo--step-of-lines edit seen whole)))))
 
 (defun gemini-companion-undo--step-of-lines (edit seen whole)
-  "Return the step that undoes EDIT in the lines of SEEN.
+  "Return the step to undo EDIT in the lines of SEEN.
 WHOLE is the step for the bytes of the file, and replaces those of the lines if
 these are then as before EDIT; or it is nil.  For SEEN, see
 `gemini-companion-undo--step'."

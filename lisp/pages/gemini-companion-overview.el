@@ -385,7 +385,7 @@ They are those that have a word for the header line in the table of commands."
     (gemini-companion-overview-row-edits row)))
 
 (cl-defmethod gemini-companion-view-check ((view gemini-companion-overview-view))
-  "Signal a `user-error' unless the proposal at point was displayed as it is.
+  "Signal a `user-error' unless VIEW displayed the proposal at point as it is.
 A question names several ones."
   (gemini-companion-overview--check-proposal)
   (unless (or (eq 'proposal (gemini-companion-overview-page-kind))

@@ -49,7 +49,7 @@ FILE is an absolute name, and TEXT the contents in this version of the package."
           (cdr (gemini-companion-client-extension client))))
 
 (defun gemini-companion-extension-installed-p (client)
-  "Return non-nil if the file of the extension that CLIENT loads exists."
+  "Return non-nil if CLIENT would find its extension."
   (file-exists-p (gemini-companion-names-below
                   (gemini-companion-extension--directory client)
                   (caadr (gemini-companion-client-extension client)))))

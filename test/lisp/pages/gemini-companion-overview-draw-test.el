@@ -118,7 +118,7 @@ since the proposal"
                               (gemini-companion-overview-test-rendered))))
         (should (equal '("+1 −1" "+600 −600" "+6000 −6000" "+12345 −6")
                        (mapcar (lambda (row)
-                                 (string-match "+[0-9]+ −[0-9]+" row)
+                                 (string-match "[+][0-9]+ −[0-9]+" row)
                                  (match-string 0 row))
                                rows)))
         (should (equal '(26 26 26 26)
