@@ -1193,7 +1193,7 @@ After a call of less than 10 ms, stop."
     best))
 
 (defun gemini-companion-manual-test-repeated (piece length)
-  "Return texts of LENGTH characters that repeat PIECE, one of which ends otherwise."
+  "Return two texts of LENGTH that repeat PIECE, one with another end."
   (let ((text (string-join (make-list (/ length (length piece)) piece))))
     (list text (concat text "\0/!"))))
 

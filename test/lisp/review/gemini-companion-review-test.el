@@ -390,7 +390,6 @@ q asks again")
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let* ((edit (gemini-companion-test-show "a" "2\n"))
            (view (gemini-companion-edit-view edit))
-           (evil-ex-argument nil)
            (panel (gemini-companion-review-main-buffer edit))
            (click `(mouse-3 (,(get-buffer-window panel) 1 (0 . 0) 0)))
            (commands (list #'gemini-companion-edit-accept
