@@ -1199,7 +1199,8 @@ After a call of less than 10 ms, stop."
 
 (defun gemini-companion-manual-test-hostile (regexp table)
   "Return lists of texts that may take REGEXP long, all of 60 characters first.
-The others are a list for each text, of 10 kB.  TABLE has those of other regexps."
+The others are a list for each text, of 10 kB.
+TABLE has those of other regexps."
   (let* ((pieces (seq-take
                   (seq-uniq
                    (mapcar #'string
