@@ -263,7 +263,7 @@ not find files by a substring of their name."
     ""))
 
 (defun gemini-companion-prompt--write (process string)
-  "Write STRING to PROCESS, and return non-nil if that runs."
+  "Write STRING to PROCESS; return nil if that is stopped or has ended."
   (ignore-errors (process-send-string process string) t))
 
 (defun gemini-companion-prompt--paste (process text)

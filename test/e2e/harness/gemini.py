@@ -301,9 +301,14 @@ class Gemini:
         self.terminal.wait_for(shown)
         type_until(
             lambda: self.terminal.keys(key),
-            lambda: shown not in self.screen(),
+            lambda: shown not in self._below_last_prompt(),
             f"{key} taken",
         )
+
+    def _below_last_prompt(self) -> str:
+        """Return the end of the screen: above, term may show what was drawn over."""
+        screen = self.screen()
+        return screen.rpartition(self._typed[-1])[2] if self._typed else screen
 
     def number(self, choice: str) -> str:
         return eventually(lambda: self._number(choice), f"{choice!r} to choose")
