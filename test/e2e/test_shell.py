@@ -88,7 +88,8 @@ def undo_all(emacs: Emacs) -> None:
     emacs.eval(
         """(progn (require 'gemini-companion-undo)
                   (dolist (edit (gemini-companion-edits))
-                    (e2e-undo-edits (list edit))))"""
+                    (unless (eq 'undone (gemini-companion-changes-status edit))
+                      (e2e-undo-edits (list edit)))))"""
     )
 
 
