@@ -135,7 +135,12 @@ def is_left_behind(content: Facts) -> bool:
     except (OSError, OverflowError) as error:
         # PermissionError: it runs as another user; OverflowError: it is no PID.
         return isinstance(error, ProcessLookupError)
-    return False
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The parent of a zombie has not yet noticed that it has exited.
+            return file.read().rpartition(b") ")[2].startswith(b"Z")
+    except OSError:
+        return False
 
 
 def server_in(content: Facts) -> tuple[int, str]:

@@ -79,9 +79,14 @@ function hasExited(pid, host) {
   if (host !== thisHost() || !Number.isInteger(pid) || pid <= 0) return false;
   try {
     process.kill(pid, 0);
-    return false;
   } catch (error) {
     return error.code === "ESRCH";
+  }
+  try {
+    // The parent of a zombie has not yet noticed that it has exited.
+    return /\) Z[^)]*$/.test(fs.readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch {
+    return false;
   }
 }
 
