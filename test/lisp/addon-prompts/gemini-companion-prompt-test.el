@@ -58,6 +58,11 @@
     (should (equal "@a b" (gemini-companion-prompt-reference "a b" "fourth")))
     (should (equal "@a\\ b" (gemini-companion-prompt-reference "a b" "gemini")))))
 
+(defun gemini-companion-prompt-test-show (terminal screen)
+  "Display SCREEN, a string, in place of what the buffer TERMINAL displays."
+  (term-emulate-terminal (get-buffer-process terminal)
+                         (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8)))
+
 (defmacro gemini-companion-prompt-test-with-terminal (program &rest body)
   "Run BODY with a diff `diff' of a CLI in the buffer `terminal'.
 The CLI is PROGRAM, a command of the shell."
@@ -100,8 +105,7 @@ The CLI is PROGRAM, a command of the shell."
      (lambda (result) (push result ended)))
     ;; The one before the text, none, and both behind it.
     (dolist (screen '("> \u2000" "" "> Please \u2001\u2000"))
-      (term-emulate-terminal (get-buffer-process terminal)
-                             (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
+      (gemini-companion-prompt-test-show terminal screen)
       (dotimes (_ 20) (gemini-companion-test-run-timers)))
     (gemini-companion-part-stop 'prompt)
     (should (equal '(sent) ended))
@@ -117,8 +121,7 @@ The CLI is PROGRAM, a command of the shell."
     (pcase-dolist (`(,screen . ,result)
                    '(("> \u2000") ("│ Allow execution?\r\n│ ● 1. Allow once")
                      ("> Please \u2001\u2000" sent)))
-      (term-emulate-terminal (get-buffer-process terminal)
-                             (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
+      (gemini-companion-prompt-test-show terminal screen)
       (dotimes (_ 20) (gemini-companion-test-run-timers))
       (should (equal result ended)))
     (should (equal "before" (car kill-ring)))))
@@ -132,10 +135,8 @@ The CLI is PROGRAM, a command of the shell."
     ;; Two checks of three find a prompt that is erased, and not drawn yet.
     (dolist (screen '("> \u2000" "> Please \u2001"))
       (dotimes (check 20)
-        (term-emulate-terminal
-         (get-buffer-process terminal)
-         (encode-coding-string
-          (concat "\e[H\e[J" (and (zerop (% check 3)) screen)) 'utf-8))
+        (gemini-companion-prompt-test-show terminal
+                                           (if (zerop (% check 3)) screen ""))
         (gemini-companion-test-run-timers)))
     (gemini-companion-part-stop 'prompt)
     (should (equal '(sent) ended))
@@ -153,8 +154,7 @@ The CLI is PROGRAM, a command of the shell."
           (kept kill-ring))
       (cl-flet ((show (title screen checks)
                   (gemini-companion-state-set-title process title)
-                  (term-emulate-terminal
-                   process (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
+                  (gemini-companion-prompt-test-show terminal screen)
                   (dotimes (_ checks) (gemini-companion-test-run-timers))))
         ;; A turn may begin before the text is typed, or behind it, by the user's Enter.
         (dolist (late '(nil t))
@@ -181,8 +181,7 @@ The CLI is PROGRAM, a command of the shell."
     (let ((process (get-buffer-process terminal)))
       (pcase-dolist (`(,screen . ,checks)
                      '(("> \u2000" . 10) ("> Please \u2001" . 3)))
-        (term-emulate-terminal process (encode-coding-string
-                                        (concat "\e[H\e[J" screen) 'utf-8))
+        (gemini-companion-prompt-test-show terminal screen)
         (dotimes (_ checks) (gemini-companion-test-run-timers)))
       (signal-process process 'SIGSTOP)
       (gemini-companion-test-eventually (eq 'stop (process-status process)))

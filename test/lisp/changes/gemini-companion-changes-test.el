@@ -84,12 +84,17 @@
         (should (equal restored (buffer-string)))
         (should-not (gemini-companion-changes-update record))))))
 
-(ert-deftest gemini-companion-changes-that-cannot-be-compared-are-recorded-later ()
+(defun gemini-companion-changes-test-long ()
+  "Return a text of 400 lines, and those of two writes after it.
+The first write changes the lines 9 and 395, the second one the line 300."
   (let* ((text (mapconcat (lambda (n) (format "line %d\n" n))
                           (number-sequence 1 400) ""))
          (first (string-replace "line 9\n" "first\n"
-                                (string-replace "line 395\n" "first too\n" text)))
-         (second (string-replace "line 300\n" "second\n" first)))
+                                (string-replace "line 395\n" "first too\n" text))))
+    (list text first (string-replace "line 300\n" "second\n" first))))
+
+(ert-deftest gemini-companion-changes-that-cannot-be-compared-are-recorded-later ()
+  (pcase-let ((`(,text ,first ,second) (gemini-companion-changes-test-long)))
     (gemini-companion-test-with-changes `(("a" ,text))
       (find-file "a")
       (let ((edit (gemini-companion-edit-make
@@ -116,11 +121,7 @@
       (should (equal '(9 300 395) (gemini-companion-test-marked "a"))))))
 
 (ert-deftest gemini-companion-changes-stay-if-a-write-cannot-be-compared-again ()
-  (let* ((text (mapconcat (lambda (n) (format "line %d\n" n))
-                          (number-sequence 1 400) ""))
-         (first (string-replace "line 9\n" "first\n"
-                                (string-replace "line 395\n" "first too\n" text)))
-         (second (string-replace "line 300\n" "second\n" first)))
+  (pcase-let ((`(,text ,first ,second) (gemini-companion-changes-test-long)))
     (gemini-companion-test-with-changes `(("a" ,text))
       (find-file "a")
       (let ((edit (gemini-companion-test-writes "a" first session)))
