@@ -167,7 +167,7 @@ Signal an error if that is impossible."
                          (or path (gemini-companion-edit-file (car all)))))
       (error "It is another file now"))
     (when (gemini-companion-changes-of-file name)
-      (error "Another file had this name"))
+      (error "This Emacs has other changes of it"))
     (prog1 (gemini-companion-changes-restore
             name lines
             (mapcar (pcase-lambda (`(,n ,after ,hunks . ,_))

@@ -63,8 +63,9 @@
   "Alist of (NAME ROOT . FILE): what was saved of NAME, and is not restored.")
 
 (defvar gemini-companion-saved--known (make-hash-table :test 'equal)
-  "Table from names to conses (STATE . ROOT): what is saved, or was restored.
-STATE differs, by `equal', once that is to be saved again.")
+  "Table from names to lists (STATE ROOT . STAMP): what is saved, or was restored.
+STATE differs, by `equal', once that is to be saved again.  STAMP is that of the
+file, which another Emacs may replace while it is the one that saves.")
 
 (defvar gemini-companion-saved--used nil
   "The roots of which everything is restored.")
@@ -152,9 +153,14 @@ Return nil if it is too large; then nothing is saved."
          (message "Changes left in %s are not saved for the next Emacs: more than %d MB"
                   (gemini-companion-names-absolute name)
                   (/ gemini-companion-saved-most-bytes 1024 1024)))
-      ;; What could not be read is not overwritten.
-      (unless (gethash name gemini-companion-saved--known)
-        (gemini-companion-saved--put-aside file))
+      ;; What could not be read, or is of another Emacs, is not overwritten.
+      (unless (gemini-companion-saved--known-p name)
+        (when-let* ((aside (gemini-companion-saved--put-aside file))
+                    ((gethash name gemini-companion-saved--known)))
+          (message "Changes left in %s that another Emacs has saved are not displayed \
+here; they stay in %s"
+                   (gemini-companion-names-absolute name)
+                   (gemini-companion-names-absolute aside))))
       (with-file-modes #o600
         (let ((draft (concat file ".new")))
           (gemini-companion-text-write
@@ -165,12 +171,18 @@ Return nil if it is too large; then nothing is saved."
           (rename-file draft file t)))
       t)))
 
+(defun gemini-companion-saved--known-p (name)
+  "Return non-nil if this Emacs has saved what is saved of NAME, or restored it."
+  (when-let* ((known (gethash name gemini-companion-saved--known)))
+    (equal (cddr known)
+           (gemini-companion-watch-stamp (gemini-companion-saved--file name)))))
+
 (defun gemini-companion-saved--delete (name)
-  "Delete what is saved of NAME, if it was not unreadable."
-  (when (or (gethash name gemini-companion-saved--known)
+  "Delete what is saved of NAME, unless it is unreadable, or of another Emacs."
+  (when (or (gemini-companion-saved--known-p name)
             (assoc name gemini-companion-saved--found))
-    (gemini-companion-saved--delete-files name)
-    (remhash name gemini-companion-saved--known)))
+    (gemini-companion-saved--delete-files name))
+  (remhash name gemini-companion-saved--known))
 
 (defun gemini-companion-saved--delete-files (name &optional all)
   "Delete the file for NAME, and if ALL is non-nil, what was put aside.
@@ -298,10 +310,10 @@ has ended" other))
            (with-file-modes #o600
              (gemini-companion-text-write
               file (gemini-companion-saved--encode gemini-companion-saved--lock)))
-           (when gemini-companion-saved--other
-             (setq gemini-companion-saved--other nil)
-             (gemini-companion-saved--find-files)
-             (gemini-companion-saved--use-buffers))
+           ;; One that has ended may have saved more since this one has begun.
+           (setq gemini-companion-saved--other nil)
+           (gemini-companion-saved--find-files)
+           (gemini-companion-saved--use-buffers)
            t))))
 
 (defun gemini-companion-saved--unlock ()
@@ -331,7 +343,7 @@ files outside all projects are shared, it is the directory of NAME."
                     (list (gemini-companion-edit-session
                            (gemini-companion-changes-file-edit record)))
                   (cons nil (gemini-companion-sessions))))
-      (cdr (gethash name gemini-companion-saved--known))
+      (cadr (gethash name gemini-companion-saved--known))
       (and (gemini-companion-context-text-shared-p name)
            (directory-file-name (file-name-directory name)))))
 
@@ -389,7 +401,11 @@ files outside all projects are shared, it is the directory of NAME."
                                (gemini-companion-garbage-later
                                  (gemini-companion-history-data record)))
                   :items items))
-           (puthash name (cons state root) gemini-companion-saved--known)))))
+           (puthash name
+                    (cons state
+                          (cons root (gemini-companion-watch-stamp
+                                      (gemini-companion-saved--file name))))
+                    gemini-companion-saved--known)))))
 
 (defun gemini-companion-saved--soon (&rest _)
   "Save what is due in a second."
@@ -496,6 +512,9 @@ That is a file, or a directory with a slash at its end."
 
 (defun gemini-companion-saved--use-sessions (_previous)
   "Restore what is saved of the roots of the CLIs that are connected."
+  ;; Their Emacs may have ended and have saved what this one does not know.
+  (unless gemini-companion-saved--lock
+    (gemini-companion-saved--find-files))
   (when gemini-companion-saved--found
     (gemini-companion-saved--use-directories
      (mapcar #'gemini-companion-session-directory
@@ -550,11 +569,12 @@ restored."
       (setq gemini-companion-saved--found (delq found gemini-companion-saved--found))
       (condition-case problem
           (gemini-companion-saved--restore-data
-           name (cadr found) file (gemini-companion-saved--read file))
+           name (cadr found) file (gemini-companion-watch-stamp file)
+           (gemini-companion-saved--read file))
         (error (gemini-companion-saved--report file name problem)))))))
 
-(defun gemini-companion-saved--restore-data (name root file data)
-  "Restore DATA, which were saved of NAME of ROOT in FILE.
+(defun gemini-companion-saved--restore-data (name root file stamp data)
+  "Restore DATA, which were saved of NAME of ROOT in FILE with STAMP.
 If nothing of that is left, and FILE is old, delete FILE."
   (cl-check-type data cons)
   (pcase-let (((map :record :items) data))
@@ -565,7 +585,8 @@ If nothing of that is left, and FILE is old, delete FILE."
     (when record
       (setq record (gemini-companion-garbage-later
                      (gemini-companion-history-restore name record))))
-    (puthash name (cons (gemini-companion-saved--state record items) root)
+    (puthash name
+             (cons (gemini-companion-saved--state record items) (cons root stamp))
              gemini-companion-saved--known)
     (when items
       (setf (alist-get name gemini-companion-saved--items nil nil #'equal) items))
@@ -643,7 +664,7 @@ undone.  In this Emacs they stay; what changes then is saved again."
                           (append gemini-companion-saved--found
                                   (gemini-companion-saved--names ".unread")
                                   (map-apply (lambda (name known)
-                                               (list name (cdr known)))
+                                               (list name (cadr known)))
                                              gemini-companion-saved--known))
                           when (gemini-companion-text-in-directory-p directory root)
                           collect name))))

@@ -674,6 +674,63 @@ Before the next restart, call REPAIR, if given, with the name."
       (gemini-companion-saved-test-save)
       (should (gemini-companion-saved-test-files)))))
 
+(defun gemini-companion-saved-test-move (from to)
+  "Rename what is saved in the directory FROM to TO, which is replaced."
+  (delete-directory to t)
+  (rename-file from to))
+
+(ert-deftest gemini-companion-saved-changes-of-an-emacs-that-has-ended-meanwhile-are-restored ()
+  (dolist (connects '(t nil))
+    (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+      (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n" session)
+      (gemini-companion-saved-test-save)
+      (gemini-companion-saved-test-end)
+      (gemini-companion-saved-test-move "ours/changes" "theirs")
+      (gemini-companion-saved-test-begin)
+      (find-file "a")
+      (should-not (gemini-companion-test-marked "a"))
+      (gemini-companion-saved-test-move "theirs" "ours/changes")
+      (if connects
+          (run-hook-with-args 'gemini-companion-session-changed-functions nil)
+        (gemini-companion-test-writes "b" "C\n" session)
+        (gemini-companion-saved-test-save))
+      (gemini-companion-saved-test-be-idle)
+      (should (equal '(2) (gemini-companion-test-marked "a")))
+      (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n8\nnine\n" session)
+      (gemini-companion-saved-test-save)
+      (gemini-companion-saved-test-restart)
+      (find-file "a")
+      (should (equal '(2 9) (gemini-companion-test-marked "a"))))))
+
+(ert-deftest gemini-companion-saved-changes-of-another-emacs-are-not-overwritten ()
+  (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-saved-test-save)
+    (gemini-companion-saved-test-end)
+    (copy-directory "ours/changes" "older")
+    (gemini-companion-saved-test-begin)
+    (find-file "a")
+    (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\nsix\n7\n8\n9\n" session)
+    (gemini-companion-saved-test-save)
+    (gemini-companion-saved-test-end)
+    (gemini-companion-saved-test-move "ours/changes" "newer")
+    (gemini-companion-saved-test-move "older" "ours/changes")
+    ;; An Emacs that has begun before, and is then the one that saves.
+    (gemini-companion-saved-test-begin)
+    (find-file "a")
+    (should (equal '(2) (gemini-companion-test-marked "a")))
+    (gemini-companion-saved-test-move "newer" "ours/changes")
+    (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\nsix\n7\n8\nnine\n" session)
+    (should (string-match-p
+             "Changes left in .*/a that another Emacs has saved .* stay in .*-a\\.eld\\.unread"
+             (ert-with-message-capture messages
+               (let ((inhibit-message nil))
+                 (gemini-companion-saved-test-save))
+               messages)))
+    (should (string-search "six" (gemini-companion-test-file-text
+                                  (concat (gemini-companion-saved-test-file "a")
+                                          ".unread"))))))
+
 (ert-deftest gemini-companion-saved-lock-of-an-emacs-that-has-ended-is-none ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (gemini-companion-test-writes "a" "one\n" session)
