@@ -299,6 +299,7 @@ Return nil if that is unknown before the line is drawn."
           (gemini-companion-edit-rule edit)
           (funcall gemini-companion-edit-also-function edit)
           (gemini-companion-session-name session)
+          (gemini-companion-overview-draw--directory-alone session)
           (gemini-companion-session-connected-p session))))
 
 (defun gemini-companion-overview-draw--state-of-file (row)
@@ -344,16 +345,29 @@ It is shorter if WIDTH, the number of columns, is small."
   "Return the CLI of ROW, and the time since it waits, for WIDTH columns."
   (let* ((session (gemini-companion-overview-row-session row))
          (time (format-time-string "%H:%M" (gemini-companion-request-since
-                                            (gemini-companion-overview-row-request row)))))
+                                            (gemini-companion-overview-row-request row))))
+         (alone (gemini-companion-overview-draw--directory-alone session)))
     (gemini-companion-overview-draw--shadow
-     (cond ((< width gemini-companion-overview-draw--narrow) time)
-           ((< width gemini-companion-overview-draw-wide)
-            (concat (or (gemini-companion-session-directory-name
-                         (gemini-companion-session-directory session)
-                         (gemini-companion-session-remote session))
-                        (gemini-companion-session-name session))
-                    " " time))
-           (t (concat (gemini-companion-session-name session) " " time))))))
+     (cond ((<= gemini-companion-overview-draw-wide width)
+            (concat (gemini-companion-session-name session) " " time))
+           ((<= gemini-companion-overview-draw--narrow width)
+            (concat (or alone (gemini-companion-session-name session)) " " time))
+           (alone time)
+           (t (gemini-companion-session-title session))))))
+
+(defun gemini-companion-overview-draw--directory-alone (session)
+  "Return the name of the directory of SESSION, or nil if it tells too little.
+That is, if the directory is unknown, or another CLI is in one of that name."
+  (cl-flet ((name (session)
+              (gemini-companion-session-directory-name
+               (gemini-companion-session-directory session)
+               (gemini-companion-session-remote session))))
+    (let ((name (name session)))
+      (unless (seq-some (lambda (other)
+                          (and (equal name (name other))
+                               (not (gemini-companion-session-same-p session other))))
+                        (gemini-companion-sessions))
+        name))))
 
 (defun gemini-companion-overview-draw--columns (state face lines)
   "Return STATE with FACE, and LINES, in columns of the same width.

@@ -171,6 +171,28 @@ since when a CLI waits: the name is longer."
                                    (gemini-companion-overview-test-drawing
                                     58 project))))))))
 
+(ert-deftest gemini-companion-overview-names-the-cli-where-two-are-in-one-directory ()
+  (gemini-companion-overview-test-with '(("a" "A\n"))
+    (let ((project (file-name-nondirectory (directory-file-name directory)))
+          (gemini (gemini-companion-test-session-like session :client "gemini"))
+          (pi (gemini-companion-test-session-like session :id "two" :pid 2 :client "pi")))
+      (gemini-companion-test-set-sessions (list gemini pi))
+      (gemini-companion-test-open "a" "B\n" 7 gemini)
+      (gemini-companion-test-open "a" "C\n" 8 pi)
+      (gemini-companion-list)
+      (pcase-dolist (`(,width . ,ends) '((100 "Gemini CLI (shop) 12:12" "Pi (shop) 12:12")
+                                         (80 "Gemini CLI (shop) 12:12" "Pi (shop) 12:12")
+                                         (58 "Gemini CLI" "Pi")))
+        (should (equal ends
+                       (cl-loop for line in (gemini-companion-overview-test-drawing
+                                             width project)
+                                when (string-match "\\`. proposal .*  \\([GP].*\\)" line)
+                                collect (match-string 1 line)))))
+      ;; A row is drawn again when the other CLI has disconnected.
+      (gemini-companion-test-set-sessions (list gemini))
+      (should (seq-some (apply-partially #'string-match-p "proposal .*  shop 12:12\\'")
+                        (gemini-companion-overview-test-drawing 80 project))))))
+
 (ert-deftest gemini-companion-overview-marks-what-was-decided-before-the-sign ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nmore\n4\n5\n6\n7\n8\nnine\n" session)
