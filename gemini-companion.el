@@ -164,6 +164,8 @@
       "Send your comments on files to a CLI, all as one prompt." t)
     (autoload 'gemini-companion-compose "gemini-companion-compose"
       "Compose the next prompt of a CLI in a buffer, below its terminal." t)
+    (autoload 'gemini-companion-compose-withdraw "gemini-companion-compose"
+      "Withdraw the newest prompt that is queued for a CLI." t)
     (autoload 'gemini-companion-edit-reject-with-reason "gemini-companion-prompt"
       "Reject EDIT with REASON, which is by default read in the minibuffer." t)
     (autoload 'gemini-companion-send "gemini-companion-send"

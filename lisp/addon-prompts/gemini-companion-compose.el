@@ -44,6 +44,7 @@
     (define-key map (kbd "C-c C-c") #'gemini-companion-compose-submit)
     (define-key map (kbd "C-c C-k") #'gemini-companion-compose-close)
     (define-key map (kbd "C-c C-a") #'gemini-companion-compose-attach)
+    (define-key map (kbd "C-c C-w") #'gemini-companion-compose-withdraw)
     (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
     (define-key map (kbd "M-n") #'gemini-companion-compose-next)
     ;; Text mode completes words of a dictionary by it in Emacs 28 and 29.
@@ -474,17 +475,20 @@ submit it? "))
   "Return the header line of a draft: the CLI, its state, and the keys."
   (let* ((session (gemini-companion-compose--target))
          (state (and (gemini-companion-session-id session)
-                     (gemini-companion-session-state session))))
+                     (gemini-companion-session-state session)))
+         (count (and state (gemini-companion-prompt-pending session))))
     (gemini-companion-label-header
      (cons (if state
                (concat (gemini-companion-session-name session)
                        (pcase state
-                         ('working " is working; prompt queued")
-                         ('waiting " is waiting for an answer")))
+                         ('working " is working")
+                         ('waiting " is waiting for an answer"))
+                       (and count (format "; %d queued" count)))
              "Not connected")
            (mapcar (lambda (keys)
                      (concat "  " (substitute-command-keys keys)))
-                   '("\\[gemini-companion-compose-submit] submit"
+                   `(,@(and count '("\\[gemini-companion-compose-withdraw] withdraw"))
+                     "\\[gemini-companion-compose-submit] submit"
                      "@file"
                      "/command"
                      "\\[gemini-companion-compose-attach] attach"
@@ -548,7 +552,8 @@ Otherwise, the text of a file could be sent, replaced or killed."
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
-If the CLI is working, the prompt is sent when its work has ended."
+If the CLI is working, the prompt is sent when its work has ended;
+`gemini-companion-compose-withdraw' withdraws it."
   (interactive "P" gemini-companion-compose-mode)
   (let ((typed (gemini-companion-compose--draft))
         (session (gemini-companion-compose--target))
@@ -571,6 +576,30 @@ If the CLI is working, the prompt is sent when its work has ended."
   (interactive nil gemini-companion-compose-mode)
   (when (gemini-companion-compose--draft)
     (quit-windows-on (current-buffer) 'kill)))
+
+(defun gemini-companion-compose-withdraw ()
+  "Withdraw the newest prompt that is queued for a CLI.
+In the buffer of a prompt, insert its text at the beginning.  Elsewhere, add
+it to the kill ring; if several CLIs have queued prompts, you are asked.
+Comments in it count as not sent.  What Emacs has already typed stays in the
+prompt of the CLI."
+  (interactive)
+  (if gemini-companion-compose-mode
+      (let ((text (gemini-companion-prompt-withdraw
+                   (gemini-companion-compose--target))))
+        (goto-char (point-min))
+        (insert text)
+        (unless (eobp)
+          (save-excursion (insert "\n")))
+        (message "Prompt withdrawn; %s submits it"
+                 (substitute-command-keys "\\[gemini-companion-compose-submit]")))
+    (let ((session (gemini-companion-session-read
+                    (or (seq-filter #'gemini-companion-prompt-pending
+                                    (gemini-companion-sessions))
+                        (user-error "No prompt is queued")))))
+      (gemini-companion-text-keep
+       (gemini-companion-prompt-withdraw session)
+       (format "Prompt for %s withdrawn" (gemini-companion-session-name session))))))
 
 (defun gemini-companion-compose-attach (buffer)
   "Insert the text about point in BUFFER that `gemini-companion-send' would send."

@@ -63,9 +63,11 @@ waits for an answer.  ENDED is called at the end, see
 `gemini-companion-prompt-submit'.
 
 PHASE is `queued', `probing', `typed', `retyped', `resting' or `appended'; see
-`gemini-companion-prompt--phases'.  SESSION and PROCESS are those of the
+`gemini-companion-prompt--phases'.  DELAYED is non-nil if the CLI has worked since
+the task began.  SESSION and PROCESS are those of the
 current check: the value of FIND, and the process of its terminal if
-that takes a text now: while the CLI works, only by a file.
+that takes a text now: while the CLI works, only by a file.  TIMER makes the
+next check.
 
 The terminal is searched for SENTINEL, a string of one space, or, if MATCHES
 is non-nil, for the TEXT, which the terminal had MATCHES times before.  SEEN checks have found it
@@ -80,7 +82,8 @@ or nil if that does not show when the text is read."
   text find problem left
   (ended #'ignore)
   (phase 'queued)
-  session process
+  delayed
+  session process timer
   sentinel matches
   (seen 0) (missed 0) free
   input terminal (waited 0) held works)
@@ -486,10 +489,13 @@ This adds them to the kill ring."
   "Add TASK to the tasks, and check it."
   (gemini-companion-prompt--check-length (gemini-companion-prompt--task-text task))
   (push task gemini-companion-prompt--tasks)
+  ;; A header line has their number.
+  (force-mode-line-update t)
   (gemini-companion-prompt--check task)
   (when-let* ((session (gemini-companion-prompt--task-session task))
               ((gemini-companion-prompt--works-p session)))
-    (message "%s is working; prompt is sent when its work has ended"
+    (message "%s is working; prompt is sent when its work has ended \
+(M-x gemini-companion-compose-withdraw withdraws it)"
              (gemini-companion-session-name session))))
 
 (defun gemini-companion-prompt--works-p (session)
@@ -513,6 +519,8 @@ A timer calls this until TASK has ended."
             (gemini-companion-terminal-process session)))
     (when waiting
       (setf (gemini-companion-prompt--task-seen task) 0))
+    (when works
+      (setf (gemini-companion-prompt--task-delayed task) t))
     (if (gemini-companion-prompt--lost-p task)
         (gemini-companion-prompt--end
          task (gemini-companion-prompt--task-problem task))
@@ -525,8 +533,9 @@ A timer calls this until TASK has ended."
           (setf (gemini-companion-prompt--task-phase task) phase)
           (unless waiting
             (cl-decf (gemini-companion-prompt--task-left task)))
-          (run-at-time (/ 1.0 gemini-companion-prompt--checks-per-second) nil
-                       #'gemini-companion-prompt--check task))))))
+          (setf (gemini-companion-prompt--task-timer task)
+                (run-at-time (/ 1.0 gemini-companion-prompt--checks-per-second) nil
+                             #'gemini-companion-prompt--check task)))))))
 
 (defun gemini-companion-prompt--lost-p (task)
   "Return non-nil if TASK has timed out, or its session has ended."
@@ -594,6 +603,12 @@ or might be run as a command: the task has ended then."
          (gemini-companion-prompt--delete-sentinel task screen)
          (gemini-companion-prompt--refuse
           task "%s has text after the cursor in its prompt"))
+        ;; The user may be in the middle of it, and Enter would submit it.
+        ((and (gemini-companion-prompt--screen-before screen)
+              (gemini-companion-prompt--task-delayed task))
+         (gemini-companion-prompt--delete-sentinel task screen)
+         (gemini-companion-prompt--refuse
+          task "%s has a prompt that you have begun"))
         (t
          (pcase-exhaustive (gemini-companion-prompt--screen-kind screen)
            ((and 'ordinary (guard (gemini-companion-prompt--task-input task)))
@@ -759,6 +774,9 @@ REASON is a format for the name of the CLI."
   "Remove TASK from the tasks, and return nil.
 If PROBLEM is non-nil, display it, and add the text to the kill ring."
   (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
+  (when-let* ((timer (gemini-companion-prompt--task-timer task)))
+    (cancel-timer timer))
+  (force-mode-line-update t)
   (gemini-companion-prompt--unwatch-keys task)
   (when problem
     (gemini-companion-text-keep (gemini-companion-prompt--task-text task)
@@ -774,21 +792,50 @@ If PROBLEM is non-nil, display it, and add the text to the kill ring."
                             (funcall (gemini-companion-prompt--task-find earlier))))
                    (cdr (memq task gemini-companion-prompt--tasks))))))
 
-(defun gemini-companion-prompt--pending-p (session)
-  "Return non-nil if a text for SESSION is not typed and submitted yet.
+(defun gemini-companion-prompt--of-session (session)
+  "Return the tasks of SESSION, the newest first."
+  (seq-filter (lambda (task)
+                (when-let* ((other (funcall
+                                    (gemini-companion-prompt--task-find task))))
+                  (gemini-companion-session-same-p session other)))
+              gemini-companion-prompt--tasks))
+
+(defun gemini-companion-prompt-pending (session)
+  "Return how many texts for SESSION are not submitted yet, or nil if none are.
 This is the value of `gemini-companion-state-pending-function'."
-  (seq-some (lambda (task)
-              (when-let* ((other (funcall
-                                  (gemini-companion-prompt--task-find task))))
-                (gemini-companion-session-same-p session other)))
-            gemini-companion-prompt--tasks))
+  (let ((tasks (gemini-companion-prompt--of-session session)))
+    (and tasks (length tasks))))
 
 (setq gemini-companion-state-pending-function
-      #'gemini-companion-prompt--pending-p)
+      #'gemini-companion-prompt-pending)
+
+(defun gemini-companion-prompt-withdraw (session)
+  "End the newest task of SESSION whose text was not sent; return the text.
+Signal a `user-error' if there is none."
+  (let* ((task (or (seq-find (lambda (task)
+                               (not (eq 'appended
+                                        (gemini-companion-prompt--task-phase task))))
+                             (gemini-companion-prompt--of-session session))
+                   (user-error "No prompt is queued for %s"
+                               (gemini-companion-session-name session))))
+         (screen (and (eq 'probing (gemini-companion-prompt--task-phase task))
+                      (gemini-companion-prompt--screen task))))
+    (when screen
+      (gemini-companion-prompt--delete-sentinel task screen))
+    (gemini-companion-prompt--end task)
+    (funcall (gemini-companion-prompt--task-ended task) nil)
+    (gemini-companion-prompt--task-text task)))
+
+(cl-defmethod gemini-companion-part-unfinished ((_part (eql 'prompt)))
+  "Return how many prompts are queued."
+  (let ((count (length gemini-companion-prompt--tasks)))
+    (and (< 0 count)
+         (list (format (ngettext "%d prompt was not sent" "%d prompts were not sent"
+                                 count)
+                       count)))))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'prompt)))
   "End all tasks, and add their texts to the kill ring."
-  (cancel-function-timers #'gemini-companion-prompt--check)
   (dolist (task gemini-companion-prompt--tasks)
     (gemini-companion-prompt--end task "Prompt not submitted"))
   (gemini-companion-prompt--give-up-posted))

@@ -39,8 +39,8 @@ requests, which are not open themselves, the oldest first."
   cause about)
 
 (defvar gemini-companion-state-pending-function #'ignore
-  "Function that returns non-nil if a prompt for a session is about to be sent.
-The session is its argument.  Such a CLI is ready, but not done.")
+  "Function that returns how many prompts for a session are queued, or nil.
+The session is its argument.  Such a CLI may be ready, but is not done.")
 
 (defvar gemini-companion-turn-end-functions nil
   "Functions called when a CLI has ended a turn.

@@ -147,13 +147,28 @@ def prompts_are_nothing_but_text(
         # More than a prompt needs to be typed.
         emacs.eval("(sleep-for 2)")
         assert "prompt 109 please" not in cli.terminal.screen()
+        withdraws_what_is_queued(emacs)
         cli.model.answers.set()
         cli.terminal.wait_for("Allow execution")
         emacs.eval("(sleep-for 2)")
         assert not (world.project / "e.txt").exists()
         cli.answer("llow once")
     cli.wait_for("second done")
-    assert "prompt 109 please" in last_message(cli)
+    assert last_message(cli).endswith("prompt 109 please")
+
+    # What the user has begun meanwhile is not submitted.
+    if not reads_file:
+        emacs.holds(f"(eq 'ready {STATE})")
+        cli.model.answers.clear()
+        cli.model.script(say("third done"))
+        submit(emacs, "prompt 114 please")
+        emacs.holds(f"(eq 'working {STATE})")
+        submit(emacs, "prompt 115 please")
+        typed("half a thought", "half a thought")
+        cli.model.answers.set()
+        emacs.becomes("(car kill-ring)", "prompt 115 please")
+        assert "half a thought" not in last_message(cli)
+        typed("\\C-e\\C-u", r"(?m)^ *> +Type your message")
 
     # What is behind the cursor would be submitted with it.
     emacs.holds(f"(eq 'ready {STATE})")
@@ -183,6 +198,20 @@ def prompts_are_nothing_but_text(
     # Enter submits a command, and does not choose one of a list.
     submit(emacs, "/about")
     cli.terminal.wait_for_match(r"About Gemini CLI|│\s+Status\s+│")
+
+
+def withdraws_what_is_queued(emacs: Emacs) -> None:
+    """Queue a second prompt, and withdraw it."""
+    submit(emacs, "prompt 113 please")
+    emacs.wait_for("2 prompts queued: M-x gemini-companion-compose")
+    emacs.command("gemini-companion-compose")
+    emacs.wait_for("2 queued  C-c C-w withdraw")
+    emacs.keys("C-c", "C-w")
+    emacs.wait_for("1 queued  C-c C-w withdraw")
+    draft = "(with-current-buffer (window-buffer) (buffer-string))"
+    emacs.becomes(draft, "prompt 113 please")
+    emacs.eval("(with-current-buffer (window-buffer) (erase-buffer) nil)")
+    emacs.keys("C-c", "C-k")
 
 
 def waits_for_a_question(emacs: Emacs, cli: Gemini) -> None:

@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-client)
 (require 'gemini-companion-compose)
+(require 'gemini-companion-notify)
 (require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-send)
 (require 'gemini-companion-server-test-helper)
@@ -76,6 +77,38 @@ is none."
     (should (equal "" (buffer-string)))
     (should-error (gemini-companion-compose-next) :type 'user-error)))
 
+;; Otherwise, only the end of the turn or of the mode would end the wait.
+(ert-deftest gemini-companion-compose-withdraws-what-is-queued ()
+  (gemini-companion-compose-test-with "gemini"
+    (let ((process (get-buffer-process terminal))
+          (kill-ring (list "before")))
+      (gemini-companion-state-set-title process "✦  Working…")
+      (should-error (gemini-companion-compose-withdraw) :type 'user-error)
+      (dolist (text '("first" "second" "third"))
+        (gemini-companion-compose)
+        (insert text)
+        (gemini-companion-compose-submit))
+      (should-not (string-prefix-p "*prompt: " (buffer-name)))
+      (gemini-companion-compose-withdraw)
+      (should (equal "third" (car kill-ring)))
+      (with-current-buffer terminal
+        (should (string-match-p "2 prompts queued: .*compose"
+                                (funcall gemini-companion-terminal-header-function))))
+      (gemini-companion-compose)
+      (should (string-search "working; 2 queued  C-c C-w withdraw"
+                             (eval (cadr header-line-format) t)))
+      (insert "newer")
+      (execute-kbd-macro (kbd "C-c C-w"))
+      (execute-kbd-macro (kbd "C-c C-w"))
+      (should (equal "first\nsecond\nnewer" (buffer-string)))
+      (should-not (string-search "queued" (eval (cadr header-line-format) t)))
+      (should (equal "third" (car kill-ring)))
+      (should-error (gemini-companion-compose-withdraw) :type 'user-error)
+      (gemini-companion-state-set-title process "◇  Ready")
+      (dotimes (_ 20) (gemini-companion-test-run-timers))
+      (should (equal "up" (string-trim (gemini-companion-test-text terminal))))
+      (set-buffer-modified-p nil))))
+
 ;; In a window that displayed something else before, the user stayed.
 (ert-deftest gemini-companion-compose-goes-back-to-where-the-user-was ()
   (dolist (split '(t nil))
@@ -142,7 +175,7 @@ is none."
         (erase-buffer)
         (insert "/copy")
         (pcase-dolist (`(,title . ,shown)
-                       '(("✦  Working…" . "queued  C-c C-c submit")
+                       '(("✦  Working…" . "working  C-c C-c submit")
                          ("✋  Action Required" . "is waiting for an answer")))
           (gemini-companion-state-set-title process title)
           (should (string-match-p shown (eval (cadr header-line-format) t))))

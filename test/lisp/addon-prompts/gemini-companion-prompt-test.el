@@ -142,6 +142,61 @@ The CLI is PROGRAM, a command of the shell."
     (should (equal '(sent) ended))
     (should (equal "before" (car kill-ring)))))
 
+;; A prompt may be queued for minutes, in which the user can do anything.
+(ert-deftest gemini-companion-prompt-that-is-queued-is-sent-or-kept ()
+  (pcase-dolist
+      (`(,name ,end ,screens ,result ,kept)
+       `(("withdrawn"
+          ,(lambda (session _)
+             (should (equal "Please" (gemini-companion-prompt-withdraw session)))
+             (should-not (gemini-companion-prompt-pending session))
+             (should-error (gemini-companion-prompt-withdraw session)
+                           :type 'user-error))
+          ("> \u2000" "> Please \u2001") (nil) nil)
+         ("withdrawn before another one"
+          ,(lambda (session _)
+             (gemini-companion-prompt-submit "Then" (lambda () session) 30 "Lost")
+             (should (equal 2 (gemini-companion-prompt-pending session)))
+             (should (equal "Then" (gemini-companion-prompt-withdraw session))))
+          ("> \u2000" "> Please \u2001") (sent) nil)
+         ("after another one that the user has begun"
+          ,#'ignore ("> It is \u2000" "> It is\r\n  Please \u2001") (nil) "Please")
+         ("exit of the CLI"
+          ,(lambda (_ process)
+             (gemini-companion-test-set-sessions nil)
+             (delete-process process))
+          ("$ ") (nil) "Please")
+         ("end of the mode"
+          ,(lambda (&rest _) (gemini-companion-part-stop 'prompt))
+          ("> \u2000") (nil) "Please")))
+    (ert-info (name)
+      (gemini-companion-prompt-test-with-terminal
+          "sh -c 'stty -echo; cat >/dev/null'"
+        (gemini-companion-edit-reject diff)
+        (let ((session (gemini-companion-test-session-like
+                        (gemini-companion-edit-session diff) :client "gemini"))
+              (process (get-buffer-process terminal)))
+          (gemini-companion-test-set-sessions (list session))
+          (gemini-companion-state-set-title process "✦  Working… (p)")
+          (gemini-companion-prompt-submit "Please" (lambda () session) 30 "Lost"
+                                          (lambda (result) (push result ended)))
+          (should (equal '("1 prompt was not sent")
+                         (gemini-companion-part-unfinished 'prompt)))
+          (funcall end session process)
+          (when (process-live-p process)
+            (gemini-companion-state-set-title process "◇  Ready (p)")
+            (gemini-companion-prompt-test-show terminal "> ")
+            (gemini-companion-test-run-timers)
+            (dolist (screen screens)
+              (gemini-companion-prompt-test-show terminal screen)
+              (dotimes (_ 10) (gemini-companion-test-run-timers))))
+          (dotimes (_ 10) (gemini-companion-test-run-timers))
+          (gemini-companion-test-eventually
+            ended)
+          (should (equal result ended))
+          (should (equal (or kept "before") (car kill-ring)))
+          (should-not (gemini-companion-part-unfinished 'prompt)))))))
+
 ;; A CLI that works may ask at any time, and Enter would be a yes.
 (ert-deftest gemini-companion-prompt-types-nothing-while-the-cli-works ()
   (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
