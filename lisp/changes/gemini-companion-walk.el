@@ -495,17 +495,22 @@ counted from the first line of CHANGE on."
 
 ;;;; Keeping and undoing
 
-(defun gemini-companion-walk--with-share (share by)
-  "Return the changes of which SHARE was written by edits that satisfy BY.
-SHARE is `all' or `some', see `gemini-companion-changes-share'.  The value is a
-list of (RECORD . CHANGES), as of the last update."
-  (cl-loop for record in (gemini-companion-changes-files)
-           for changes = (seq-filter
-                          (lambda (change)
-                            (eq share (gemini-companion-changes-share change by)))
-                          (gemini-companion-changes-file-known record))
-           when changes
-           collect (cons record changes)))
+(defun gemini-companion-walk--of-turn (turn)
+  "Return (GROUPS . SHARED), the changes of TURN in all files.
+GROUPS are the changes that no edit of another turn has also written, a list
+of (RECORD . CHANGES), as of the last update.  SHARED is the number of the
+others."
+  (let ((by (lambda (edit) (eq turn (gemini-companion-edit-turn edit))))
+        (groups nil)
+        (shared 0))
+    (dolist (record (gemini-companion-changes-files))
+      (let ((shares (seq-group-by (lambda (change)
+                                    (gemini-companion-changes-share change by))
+                                  (gemini-companion-changes-file-known record))))
+        (cl-incf shared (length (alist-get 'some shares)))
+        (when-let* ((changes (alist-get 'all shares)))
+          (push (cons record changes) groups))))
+    (cons (nreverse groups) shared)))
 
 (defun gemini-companion-walk--after (others what)
   "Report WHAT was done, and go to the next change, if there is one.
@@ -656,24 +661,19 @@ files are deleted, after asking."
 If TURN is non-nil, decide about those of the turn of the change at point, in
 all files.  What an edit of another turn has also written is left out.  Then go
 to the next change."
-  (let* ((here (gemini-companion-changes-here))
-         (turn (and turn
-                    (gemini-companion-edit-turn
-                     (car (gemini-companion-record-change-edits
-                           (cdr (gemini-companion-walk--here)))))))
-         (by (and turn (lambda (edit) (eq turn (gemini-companion-edit-turn edit)))))
-         (groups (if turn
-                     (or (gemini-companion-walk--with-share 'all by)
-                         (user-error "All changes of this turn also have lines of \
-another turn"))
-                   (list (cons here
-                               (or (and here (gemini-companion-changes-update here))
-                                   (user-error "No changes in this buffer"))))))
-         (shared (if turn
-                     (length (seq-mapcat #'cdr
-                                         (gemini-companion-walk--with-share 'some by)))
-                   0))
-         (others (gemini-companion-walk--others here)))
+  (pcase-let* ((here (gemini-companion-changes-here))
+               (`(,groups . ,shared)
+                (if turn
+                    (gemini-companion-walk--of-turn
+                     (gemini-companion-edit-turn
+                      (car (gemini-companion-record-change-edits
+                            (cdr (gemini-companion-walk--here))))))
+                  (let ((changes (or (and here (gemini-companion-changes-update here))
+                                     (user-error "No changes in this buffer"))))
+                    (cons (list (cons here changes)) 0))))
+               (others (gemini-companion-walk--others here)))
+    (unless groups
+      (user-error "All changes of this turn also have lines of another turn"))
     (gemini-companion-walk--after
      others
      (concat (gemini-companion-undo-decide
