@@ -474,7 +474,7 @@ and those of the commands, such as: Qwen Code: exit status 1"
                                 (cdr link))
                         (list gemini-companion-tools--name))))
       (gemini-companion-tools--start
-       `(,@(gemini-companion-cli-command client) "extensions" ,verb ,@arguments)
+       `(,@(gemini-companion-tools--cli-command client) "extensions" ,verb ,@arguments)
        (lambda (problem)
          (gemini-companion-tools--run
           verb (cdr clients) then
@@ -483,6 +483,15 @@ and those of the commands, such as: Qwen Code: exit status 1"
                             problem)
                     failures)
             failures)))))))
+
+(defun gemini-companion-tools--cli-command (client)
+  "Return the command for CLIENT without its options, which `extensions' refuses.
+They are what follows the name of CLIENT.  Return a command without that name
+whole: its program runs another one."
+  (let ((command (gemini-companion-cli-command client)))
+    (or (reverse (cl-member client (reverse command)
+                            :key #'file-name-nondirectory :test #'equal))
+        command)))
 
 (defun gemini-companion-tools--start (command then)
   "Start COMMAND, a list, and answer yes to its question.
@@ -568,7 +577,7 @@ declines."
          (answering
           (seq-filter #'gemini-companion-tools--permission-event clients))
          (tools (and trusted
-                     (format "allows %s to ask and rename without confirmation"
+                     (format "lets %s query and rename without confirmation"
                              (gemini-companion-tools--titles trusted))))
          (answers (and answering
                        (format "answers in Emacs what %s asks permission for"
@@ -576,8 +585,8 @@ declines."
          (both (and tools answers)))
     ;; The echo area shows five lines of a terminal of 80 columns and 24 lines.
     (pcase (gemini-companion-choice-read
-            (format "Emacs shows what a linked CLI asks.  %s get \
-the errors of an edit and may ask about shared files; %s may rename \
+            (format "Emacs shows the questions of a linked CLI.  %s get \
+the errors of an edit and may query shared files; %s may rename \
 symbols, which you review.%s  Link %s (yes%s or no)"
                     (gemini-companion-clients-titles
                      (append (gemini-companion-tools--linkable)
@@ -613,7 +622,8 @@ clients whose permissions are answered in Emacs."
        (concat "Linking failed; " (string-join failed "; "))
      (format "Linked %s" (gemini-companion-tools--titles clients)))
    ;; A sentinel calls this, so it cannot ask: the user may be typing.
-   (if-let* ((names (gemini-companion-resume-running clients)))
+   (if-let* ((names (gemini-companion-resume-running
+                     (seq-filter #'gemini-companion-tools-linked-p clients))))
        (format "; M-x gemini-companion-run-again restarts %s" (string-join names ", "))
      (if failed "" "; restart those that are running"))
    (mapconcat (lambda (client)

@@ -238,6 +238,17 @@ quit, whether to unlink them by t or nil."
                                (gemini-companion-cli-installed))))
     (gemini-companion-tools-test-call 'unlink t)))
 
+(ert-deftest gemini-companion-tools-links-a-cli-whose-command-has-options ()
+  :tags '(pure)
+  (gemini-companion-tools-test-with-home
+    (dolist (command `(("gemini" "--model" "x")
+                       ("env" "A=1" ,(expand-file-name "gemini") "-y")))
+      (let ((gemini-companion-run-commands `(("gemini" . ,command))))
+        (gemini-companion-tools-test-call 'yes)
+        (should (gemini-companion-tools-linked-p "gemini"))
+        (gemini-companion-tools-test-call t)
+        (should-not (gemini-companion-tools-linked-p "gemini"))))))
+
 (ert-deftest gemini-companion-tools-links-pi-with-its-extension ()
   (gemini-companion-tools-test-with-home
     (dolist (client '("gemini" "qwen" "copilot"))
