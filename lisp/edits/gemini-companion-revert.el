@@ -258,7 +258,7 @@ If the buffer has unsaved text, report how to merge it instead.  For KEYS, see
     (if (and (buffer-modified-p)
              (not (string= (gemini-companion-revert--content-text content)
                            (gemini-companion-text-of-buffer))))
-        (message "%s was written, and has unsaved changes here; %s"
+        (message "%s was written, and has unsaved changes in Emacs; %s"
                  (gemini-companion-label-file file)
                  (substitute-command-keys
                   (if (gemini-companion-revert--mergeable-p)
@@ -576,7 +576,7 @@ ancestor is unknown, the file is not a text, or the program diff3 is missing; \
       ;; SMerge mode ends at once if a narrowing hides the conflict.
       (widen)
       (smerge-start-session)
-      (message "Merged with conflicts; see the menu SMerge"))))
+      (message "Merged with conflicts; resolve them by the menu SMerge"))))
 
 (provide 'gemini-companion-revert)
 ;;; gemini-companion-revert.el ends here

@@ -727,14 +727,16 @@ Those that need attention come first."
     (cond ((gemini-companion-revert-unmerged-p buffer)
            "written since; merge its buffer")
           ((gemini-companion-overview-row-decided row) "not saved")
-          ((gemini-companion-overview-row-left row) "unsaved changes here"))))
+          ((gemini-companion-overview-row-left row) "unsaved changes in Emacs"))))
 
 (defun gemini-companion-overview-draw--new-p (row)
-  "Return non-nil if a CLI has created the file of ROW, and that is not reviewed."
+  "Return non-nil if an edit of ROW has created its file, and is not reviewed."
   (if-let* ((record (gemini-companion-overview-row-record row)))
       (and (or (gemini-companion-overview-row-left row)
                (gemini-companion-overview-row-empty-p row))
-           (gemini-companion-changes-file-new record))
+           (gemini-companion-changes-file-new record)
+           (seq-some #'gemini-companion-edit-new-p
+                     (gemini-companion-overview-row-edits row)))
     (gemini-companion-edit-new-p (gemini-companion-overview-row-edit row))))
 
 ;;;; Below rows

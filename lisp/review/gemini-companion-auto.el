@@ -145,7 +145,7 @@ Signal an error if EDIT cannot be compared or answered."
 
 (defun gemini-companion-auto--review-reason (edit)
   "Return the reason why EDIT must be reviewed, or nil.
-The value is a phrase, such as \"unsaved changes here\", which the header
+The value is a phrase, such as \"unsaved changes in Emacs\", which the header
 line and the overview display."
   (pcase-let* ((file (gemini-companion-edit-file edit))
                (name (or (gemini-companion-text-true-name file) file))
@@ -160,7 +160,7 @@ line and the overview display."
            "hidden, or may be run automatically")
           ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
            "file changed since the proposal")
-          ((gemini-companion-revert-unsaved file) "unsaved changes here")
+          ((gemini-companion-revert-unsaved file) "unsaved changes in Emacs")
           ((gemini-companion-edit-texts-converted-p edit) "not UTF-8")
           ;; An error of the comparison is a reason as well.
           ((< 0 (progn (gemini-companion-edit-hunks edit)

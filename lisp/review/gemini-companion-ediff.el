@@ -284,7 +284,7 @@ No key is cut off; those that have no room are omitted, the answers last."
           "
  answer    C-c C-c accept  C-c C-k reject  C-c C-r reject, say why  q ask
  hunk      a exclude  rb restore  x toggle  n p next, previous  j to number
- proposal  e edit  c comment  W patch  l its row  ! compare again
+ proposal  e edit  c comment  W patch  l overview  ! compare again
  display  | split  v V < > scroll  h highlight  @ * refine  i D info  ? less"))
 
 (defun gemini-companion-ediff--excluded-p ()

@@ -124,7 +124,7 @@ The reason why it was not auto-accepted is one of them."
                     (gemini-companion-edit-session edit))
              "not connected")
            (when (gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
-             "unsaved changes here")
+             "unsaved changes in Emacs")
            (when (memq 'changed remarks)
              "file changed since the proposal")
            (when (gemini-companion-attribution-follows-p edit)

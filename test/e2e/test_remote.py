@@ -201,7 +201,7 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     cli.answer("Allow once")
     cli.wait_for("done")
     assert (far.project / "real/b.txt").read_text() == "1\n2\ndrei\n"
-    emacs.says("has unsaved changes here")
+    emacs.says("has unsaved changes in Emacs")
     emacs.eval(in_buffer(far, linked, "(gemini-companion-merge) nil"))
     emacs.becomes(text_of(far, linked), "mine\n1\n2\ndrei\n")
 

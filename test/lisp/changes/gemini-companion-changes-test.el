@@ -1033,7 +1033,7 @@ The file is a, with 9 lines, of which the CLI has changed the second one."
                      (ert-with-message-capture all
                        (run-hook-with-args 'gemini-companion-watch-turned-functions nil)
                        all))))
-      (should (string-search "unsaved changes here" (funcall message)))
+      (should (string-search "unsaved changes in Emacs" (funcall message)))
       (should (string-suffix-p "mine\n" (buffer-string)))
       (should (equal "" (funcall message))))
     (set-buffer-modified-p nil)))

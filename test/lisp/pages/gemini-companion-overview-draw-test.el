@@ -98,7 +98,7 @@
         (gemini-companion-edit-add-remark edit 'changed)
         (with-current-buffer (find-file-noselect name)
           (insert "mine"))
-        (should (string-search "not auto-accepted: unsaved changes here • file changed \
+        (should (string-search "not auto-accepted: unsaved changes in Emacs • file changed \
 since the proposal"
                                (replace-regexp-in-string
                                 "[,;] \\|  +" " • "

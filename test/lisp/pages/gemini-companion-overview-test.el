@@ -513,7 +513,7 @@ since when a CLI waits: the name is longer."
           (should (equal '(2) (gemini-companion-test-marked "a"))))
         (gemini-companion-list)
         (should (gemini-companion-overview-test-rows
-                 (format "%s  \\+1 −1  a  \\(not saved\\|unsaved changes here\\)  %s"
+                 (format "%s  \\+1 −1  a  \\(not saved\\|unsaved changes in Emacs\\)  %s"
                          state right)))))))
 
 (ert-deftest gemini-companion-overview-names-what-another-cli-has-changed-there ()

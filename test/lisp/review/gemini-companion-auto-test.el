@@ -67,7 +67,7 @@
          ((lambda ()
             (with-current-buffer (find-file-noselect (expand-file-name "a"))
               (insert "unsaved")))
-          . "unsaved changes here")))
+          . "unsaved changes in Emacs")))
     (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
       (let ((diff (gemini-companion-test-open "a" "new\n" 1 session)))
         (funcall change)

@@ -24,9 +24,9 @@
           (pcase-dolist
               (`(,unsaved ,changed ,beginning)
                '((nil nil "")
-                 (t nil "unsaved changes here; ")
+                 (t nil "unsaved changes in Emacs; ")
                  (nil t "file changed since the proposal; ")
-                 (t t "unsaved changes here; file changed since the proposal; ")))
+                 (t t "unsaved changes in Emacs; file changed since the proposal; ")))
             (with-current-buffer visiting
               (set-buffer-modified-p unsaved))
             (setf (gemini-companion-edit-remarks diff) (and changed '(changed)))
