@@ -64,7 +64,7 @@
      ("W" gemini-companion-patch "Show as a patch" (view)))
     (nil nil
      ("RET" gemini-companion-show-change "Show what was before" (change))
-     ("C-/" gemini-companion-restore-change "Restore the last one" (change))
+     ("C-/" gemini-companion-restore-change "Take back the last undo or keep" (change))
      ("l" gemini-companion-postpone-change "Decide later, or now" (change))
      ("c" gemini-companion-comment "Comment on this line" (change))
      ("?" gemini-companion-walk-help "Show these keys" (change)))))

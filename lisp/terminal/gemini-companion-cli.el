@@ -157,7 +157,7 @@ Return nil if a settings file must be edited first."
                    (pcase (car actions)
                      (`(,(or "Enable" "Set it") . ,set)
                       (or (not (gemini-companion-choice-y-or-n-p
-                                (format "%s; change that? " problem)))
+                                (format "%s; change this setting? " problem)))
                           (funcall set)))
                      (_ t)))
                  (gemini-companion-client-settings-findings

@@ -46,7 +46,7 @@ def test_qwen_is_enabled_in_a_terminal_sent_comments_known_by_its_title_and_resu
     file = world.file("a.txt", "one\n")
     extra = f"(setq gemini-companion-terminal 'term) {STATES}"
     emacs = world.emacs(file, extra=extra)
-    question = "IDE integration is off in Qwen Code; change that? (y or n)"
+    question = "IDE integration is off in Qwen Code; change this setting? (y or n)"
     cli = world.run(emacs, "qwen", question)
     stays_connected(emacs, cli)
     is_sent_a_reason(emacs, cli, file)
