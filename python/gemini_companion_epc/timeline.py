@@ -565,7 +565,9 @@ class Timeline:
             if step.called.key not in self._begun:
                 ran.append(_Call(step.called, step.cli, State.ENDED))
                 tree.problem = tree.problem or _NOT_BEGUN
-            await self._report_dropped(tree, step)
+            # Otherwise, it is the end of a call that was made again.
+            if all(call.called.key != step.called.key for call in running):
+                await self._report_dropped(tree, step)
         if tree.problem and ran:
             tree.said = True
             await self._report_problem(tree, step, ran, tree.problem)

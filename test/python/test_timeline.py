@@ -330,6 +330,18 @@ async def test_call_that_ends_though_it_seemed_to_be_refused_is_said(
     assert scene.emacs.wrote[-1]["problem"] == "it seemed to be refused"
 
 
+async def test_call_that_is_made_again_after_it_was_refused_is_no_problem(
+    scene: Scene,
+) -> None:
+    await scene.begin("make", may_be_refused=True)
+    await scene.ready()
+    await scene.begin("make", may_be_refused=True)
+    scene.write(a="2")
+    await scene.end("make")
+    assert scene.emacs.last == ("make", {"a": (b"1", b"2")})
+    assert not any(each.get("problem") for each in scene.emacs.wrote)
+
+
 async def test_writes_of_emacs_are_numbered_at_both_snapshots(scene: Scene) -> None:
     scene.emacs.number = 3
     await scene.begin("make")
