@@ -481,6 +481,7 @@ It has no change that could be kept or undone."
          (gemini-companion-changes-file-new record)
          (seq-some #'gemini-companion-edit-new-p
                    (gemini-companion-overview-row-edits row))
+         (not (gemini-companion-changes-deleted-p record))
          (equal "" (gemini-companion-changes-text record)))))
 
 (defun gemini-companion-overview-row-groups-to-undo (row)

@@ -360,6 +360,23 @@ since when a CLI waits: the name is longer."
         (gemini-companion-overview-test-keys "C-/")
         (should (equal '(2 3 4 9) (gemini-companion-test-marked "a")))))))
 
+;; That counted as an empty new file, and its deletion was an error for the whole turn.
+(ert-deftest gemini-companion-overview-undoes-a-turn-that-has-deleted-its-new-file ()
+  (gemini-companion-overview-test-with '(("a" "one\n"))
+    (gemini-companion-reported-bytes session (expand-file-name "a") "1\n" "one\n" "make")
+    (gemini-companion-test-write "new/b" "2\n")
+    (gemini-companion-reported-bytes session (expand-file-name "new/b") nil "2\n" "make")
+    (delete-directory "new" t)
+    (gemini-companion-reported-bytes session (expand-file-name "new/b") "2\n" nil "make"
+                                     :modes #o644)
+    (gemini-companion-turn-page)
+    (goto-char (point-min))
+    (while (not (eq 'turn (gemini-companion-overview-page-kind)))
+      (forward-line))
+    (gemini-companion-overview-test-keys "u" 'yes)
+    (should (equal "1\n" (gemini-companion-test-file-text "a")))
+    (should-not (file-exists-p "new"))))
+
 ;; Both begin at one line of the file; the lines of one were drawn in the other.
 (ert-deftest gemini-companion-overview-shows-what-is-undone-above-what-is-left ()
   (gemini-companion-overview-test-with '(("a" "1\n5\n"))
