@@ -380,6 +380,7 @@ That is so for regular files with texts that differ, but not too much."
        (seq-every-p (lambda (modes) (memq modes '(#o100644 #o100755 0)))
                     (list old-modes new-modes))
        (not (gemini-companion-shell--too-large-p (or before "") (or after "")))))
+       (not (and (equal "" before) (null after)))
 
 (defun gemini-companion-shell--record-unmarked (session facts files)
   "Record that SESSION has written FILES, `gemini-companion-unmarked-entry's.
