@@ -388,7 +388,7 @@ FACTS are those of `gemini-companion-shell-wrote'."
   (pcase-let (((map :root :snapshots :environ :command (:left_out left-out) :made)
                facts)
               (others (gemini-companion-shell--others facts)))
-    (when (or files left-out others made)
+    (when (or files left-out others)
       (gemini-companion-unmarked-record
        (gemini-companion-unmarked-make root files snapshots environ left-out others
                                        made session command

@@ -402,6 +402,14 @@ text is lost: old, b" said))))
                      ("2 files, modes of 2 files, 1 link, 1 large file" . "make"))
                    (gemini-companion-shell-test-edits)))))
 
+;; A row without a name was left of an undo of all.
+(ert-deftest gemini-companion-shell-directories-are-no-files ()
+  (gemini-companion-test-with-edits '(("dir/a" "1\n"))
+    (gemini-companion-shell-test-wrote
+     session (list (gemini-companion-shell-test-change "dir/a" nil "1\n"))
+     :made '("dir"))
+    (should (equal '(("dir/a" . "make")) (gemini-companion-shell-test-edits)))))
+
 (ert-deftest gemini-companion-shell-files-with-an-unknown-past-are-only-named ()
   (gemini-companion-test-with-edits '(("b.txt" "mine") ("x" "mine"))
     (gemini-companion-shell-test-wrote
