@@ -349,7 +349,11 @@ it has no marks; or `modes' if the new modes of the file have none."
           (and moved (null writes)))
       'lost)
      ((or many
-          (not (gemini-companion-shell--markable-p before after old-modes new-modes)))
+          (not (gemini-companion-shell--markable-p before after old-modes new-modes))
+          ;; A link in the place of its directory leads to another file.
+          (and (null after)
+               (not (equal true-name (gemini-companion-names-below
+                                      (file-truename (plist-get facts :root)) name)))))
       (if writes 'lost 'unmarked))
      (t
       (pcase (gemini-companion-shell--steps before after writes (plist-get facts :saved))
@@ -373,14 +377,15 @@ it has no marks; or `modes' if the new modes of the file have none."
 (defun gemini-companion-shell--markable-p (before after old-modes new-modes)
   "Return non-nil if what has changed from BEFORE to AFTER can be marked.
 Both are bytes, or nil without a file; OLD-MODES and NEW-MODES are as in git.
-That is so for regular files with texts that differ, but not too much."
+That is so for regular files with texts that differ, but not too much.  One
+that was deleted has lines."
   (and (not (equal before after))
+       (not (and (equal "" before) (null after)))
        (seq-every-p (lambda (bytes) (not (string-search "\0" (or bytes ""))))
                     (list before after))
        (seq-every-p (lambda (modes) (memq modes '(#o100644 #o100755 0)))
                     (list old-modes new-modes))
        (not (gemini-companion-shell--too-large-p (or before "") (or after "")))))
-       (not (and (equal "" before) (null after)))
 
 (defun gemini-companion-shell--record-unmarked (session facts files)
   "Record that SESSION has written FILES, `gemini-companion-unmarked-entry's.

@@ -161,6 +161,22 @@ def test_file_is_known_to_stay_missing_if_its_directory_is_a_file(
     }
 
 
+def test_files_come_back_where_a_link_has_replaced_their_directory(
+    tmp_path: Path,
+) -> None:
+    def change(root: Path) -> None:
+        (root / "old/gone").unlink()
+        (root / "old").rmdir()
+        (root / "old").symlink_to("dir")
+
+    scene = Scene(tmp_path / "tree", change)
+    files = [_file(each, True) for each in scene.changes]
+    plan = Plan(MODES, str(scene.root) + ".kept", True, ["old"], scene.before.tree)
+    assert restore(scene.store, files, plan) == ["", ""]
+    assert scene.restore() == {}
+    assert (scene.root / "old/gone").read_bytes() == b"old/gone\n"
+
+
 @pytest.mark.parametrize("lost", ["store", "object", "new", "tree", "damaged"])
 def test_nothing_is_changed_if_a_content_is_lost(tmp_path: Path, lost: str) -> None:
     scene = Scene(tmp_path / "tree", write_all)

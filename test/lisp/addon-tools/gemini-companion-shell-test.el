@@ -402,6 +402,17 @@ text is lost: old, b" said))))
                      ("2 files, modes of 2 files, 1 link, 1 large file" . "make"))
                    (gemini-companion-shell-test-edits)))))
 
+;; A file with the name that the link leads to was the one that was deleted.
+(ert-deftest gemini-companion-shell-file-of-a-directory-that-is-a-link-now-has-no-marks ()
+  (gemini-companion-test-with-edits '(("real/a" "1\n"))
+    (make-symbolic-link "real" "dir")
+    (gemini-companion-shell-test-wrote
+     session
+     (list (gemini-companion-shell-test-change "dir" nil "real" nil #o120000)
+           (gemini-companion-shell-test-change "dir/a" "2\n" nil)))
+    (should (equal '(("1 link, 1 file" . "make")) (gemini-companion-shell-test-edits)))
+    (should-not (gemini-companion-edits-of-file (file-truename "real/a")))))
+
 ;; A row without a name was left of an undo of all.
 (ert-deftest gemini-companion-shell-directories-are-no-files ()
   (gemini-companion-test-with-edits '(("dir/a" "1\n"))
