@@ -324,7 +324,11 @@ at once.  For VERB, see `gemini-companion-decide-word'."
                     items requests (- gemini-companion-decide-columns
                                       (* 3 (length keys)) 2)))
          (show (lambda ()
-                 (gemini-companion-decide--show (gemini-companion-decide--list items verb)))))
+                 (gemini-companion-decide--show
+                  (concat (gemini-companion-decide--list items verb)
+                          (and (memq ?s keys)
+                               (format "s: %s only what needs no warning\n"
+                                       (gemini-companion-decide-word verb 0))))))))
     (save-current-buffer
       (unwind-protect
           (let ((key nil))

@@ -94,6 +94,7 @@ undo 5 changes in 3 files?")
   undo       a, with 1 line of yours or a formatter's
   leave out  b has a proposal that awaits an answer; answer that first
   undo       c
+s: undo only what needs no warning
 "
                        list)))
       (should-not (get-buffer "*gemini files*"))
