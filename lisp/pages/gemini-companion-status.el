@@ -369,6 +369,12 @@ The environment is that of the buffer where the status was called, which
                (version (and (stringp text)
                              (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
                              (match-string 0 text)))
+               ;; The program may be a script that starts the CLI.
+               (running (seq-some
+                         (lambda (session)
+                           (and (equal client (gemini-companion-session-client session))
+                                (gemini-companion-session-version session)))
+                         (gemini-companion-sessions)))
                (install (format "npm install -g %s (needs Node.js %s)"
                                 (gemini-companion-client-package client)
                                 (gemini-companion-client-node client))))
@@ -385,8 +391,11 @@ The environment is that of the buffer where the status was called, which
            `(bad ,(format "%s %s cannot find Emacs; %s or later is needed (%s)"
                           title version oldest file)
                  ,(concat "To update it: " install)))
-          (t `(,(if version 'good 'note)
-               ,(format "%s %s, %s" title (or version "of unknown version")
+          (t `(,(if (or version running) 'good 'note)
+               ,(format "%s %s, %s" title
+                        (cond (version version)
+                              (running (format "%s (connected)" running))
+                              (t "of unknown version"))
                         file))))))
 
 (defun gemini-companion-status--settings (directory)

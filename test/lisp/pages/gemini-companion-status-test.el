@@ -234,6 +234,21 @@ parts find."
                                              client (expand-file-name "bin"))))))
                          (gemini-companion-status-test--marks "CLI"))))))))
 
+(ert-deftest gemini-companion-status-test-takes-the-version-of-a-connected-cli ()
+  (gemini-companion-test-with-directory '(("gemini" "#!/bin/sh\n"))
+    (set-file-modes "gemini" #o700)
+    (let ((gemini-companion-run-commands
+           `(("gemini" . ,(expand-file-name "gemini")))))
+      (unwind-protect
+          (progn
+            (gemini-companion-test-set-sessions
+             (list (gemini-companion-session-make
+                    :id "1" :client "gemini" :pid 1 :version "0.61.0")))
+            (should (equal (format "Gemini CLI 0.61.0 (connected), %s"
+                                   (expand-file-name "gemini"))
+                           (nth 1 (car (gemini-companion-status-test--find "CLI"))))))
+        (gemini-companion-test-set-sessions nil)))))
+
 (ert-deftest gemini-companion-status-test-names-why-a-cli-is-not-connected ()
   (gemini-companion-status-test--with-home
     (let ((gemini-companion-roots-last nil)
