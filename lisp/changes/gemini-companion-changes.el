@@ -252,7 +252,9 @@ focus, or end of a turn tries again."
        (push edit gemini-companion-changes--unrecorded)
        (signal (car problem) (cdr problem))))
     (when-let* ((record (gemini-companion-changes--find edit))
-                ((not (gemini-companion-changes--before-revert-p record))))
+                ;; After a revert, a file without changes left is not updated.
+                ((not (and (gemini-companion-changes-file-unreviewed record)
+                           (gemini-companion-changes--before-revert-p record)))))
       (gemini-companion-changes-update record))))
 
 (defun gemini-companion-changes--before-revert-p (record)

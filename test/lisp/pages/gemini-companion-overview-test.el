@@ -193,6 +193,20 @@ since when a CLI waits: the name is longer."
       (should (seq-some (apply-partially #'string-match-p "proposal .*  shop 12:12\\'")
                         (gemini-companion-overview-test-drawing 80 project))))))
 
+(ert-deftest gemini-companion-overview-draws-what-the-terminal-has-accepted ()
+  "Also if nothing else happens after the write."
+  (gemini-companion-overview-test-with '(("a" "A\n"))
+    (find-file "a")
+    (gemini-companion-test-open "a" "B\n" 7 session)
+    (gemini-companion-list)
+    (gemini-companion-server-receive 'close-diff 7 'closed)
+    (gemini-companion-test-run-timers "page")
+    (gemini-companion-test-write "a" "B\n")
+    (gemini-companion-test-run-timers "watch")
+    (gemini-companion-test-run-timers "watch")
+    (gemini-companion-test-run-timers "page")
+    (should (member "▸ accepted  +1 −1  a  kept" (gemini-companion-overview-test-rows)))))
+
 (ert-deftest gemini-companion-overview-marks-what-was-decided-before-the-sign ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nmore\n4\n5\n6\n7\n8\nnine\n" session)
