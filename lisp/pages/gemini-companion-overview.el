@@ -634,6 +634,7 @@ the next change."
          (groups (if keep
                      (gemini-companion-overview-row-groups now)
                    (gemini-companion-overview-row-groups-to-undo now))))
+    (gemini-companion-overview--check-drawn row now)
     (unless groups
       (user-error "No changes left here%s"
                   (if keep
@@ -646,6 +647,19 @@ the next change."
                     'keep (gemini-companion-changes-not-postponed groups) :row t)
                  (gemini-companion-undo-decide
                   'undo groups :by (gemini-companion-overview-row-by now) :row t)))))
+
+(defun gemini-companion-overview--check-drawn (row now)
+  "Signal an error if changes are left in NOW that ROW, as it was drawn, has not.
+NOW is ROW, computed again.  These changes are then drawn."
+  (cl-flet ((left (row)
+              (cl-loop for file in (gemini-companion-overview-row-files row)
+                       append (mapcar (lambda (change)
+                                        (cons (gemini-companion-overview-row-file file)
+                                              (gemini-companion-changes-shown change)))
+                                      (gemini-companion-overview-row-left file)))))
+    (when (seq-difference (left now) (left row))
+      (gemini-companion-page-refresh)
+      (user-error "Other changes are left here since this was drawn; look again"))))
 
 (defun gemini-companion-overview-postpone ()
   "Decide about the change at point later, and go to the next one.

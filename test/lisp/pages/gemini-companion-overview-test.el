@@ -181,7 +181,7 @@ since when a CLI waits: the name is longer."
       (gemini-companion-test-open "a" "C\n" 8 pi)
       (gemini-companion-list)
       (pcase-dolist (`(,width . ,ends) '((100 "Gemini CLI (shop) 12:12" "Pi (shop) 12:12")
-                                         (80 "Gemini CLI (shop) 12:12" "Pi (shop) 12:12")
+                                         (80 "Gemini CLI 12:12" "Pi 12:12")
                                          (58 "Gemini CLI" "Pi")))
         (should (equal ends
                        (cl-loop for line in (gemini-companion-overview-test-drawing
@@ -206,6 +206,26 @@ since when a CLI waits: the name is longer."
     (gemini-companion-test-run-timers "watch")
     (gemini-companion-test-run-timers "page")
     (should (member "▸ accepted  +1 −1  a  kept" (gemini-companion-overview-test-rows)))))
+
+(ert-deftest gemini-companion-overview-row-decides-about-what-was-drawn ()
+  "While the user types keys, the overview is not drawn again."
+  (dolist (where '("auto.* a" "1 file"))
+    (dolist (key '("k" "u"))
+      (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+        (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+        (gemini-companion-turn-page)
+        (gemini-companion-overview-test-go-to where)
+        (pcase where
+          ("1 file" (gemini-companion-test-writes "b" "C\n" session))
+          (_ (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)))
+        (should (string-match-p "look again"
+                                (gemini-companion-test-refusal
+                                  (gemini-companion-overview-test-keys key))))
+        (should (eql 2 (gemini-companion-test-left)))
+        ;; Now they are drawn.
+        (cl-letf (((symbol-function 'gemini-companion-choice-key) (lambda (&rest _) ?y)))
+          (gemini-companion-overview-test-keys key))
+        (should-not (gemini-companion-test-left))))))
 
 (ert-deftest gemini-companion-overview-marks-what-was-decided-before-the-sign ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
