@@ -299,7 +299,7 @@ Return nil if that is unknown before the line is drawn."
           (gemini-companion-edit-rule edit)
           (funcall gemini-companion-edit-also-function edit)
           (gemini-companion-session-name session)
-          (gemini-companion-overview-draw--directory-alone session)
+          (gemini-companion-overview-draw--titles-beside session)
           (gemini-companion-session-connected-p session))))
 
 (defun gemini-companion-overview-draw--state-of-file (row)
@@ -342,32 +342,39 @@ It is shorter if WIDTH, the number of columns, is small."
            width)))
 
 (defun gemini-companion-overview-draw--who (row width)
-  "Return the CLI of ROW, and the time since it waits, for WIDTH columns."
+  "Return the CLI of ROW, and the time since it waits, for WIDTH columns.
+If there is little room, the CLI is its directory or, where others are in that
+directory, its program; the whole name only tells it from a second one."
   (let* ((session (gemini-companion-overview-row-session row))
          (time (format-time-string "%H:%M" (gemini-companion-request-since
                                             (gemini-companion-overview-row-request row))))
-         (alone (gemini-companion-overview-draw--directory-alone session)))
+         (name (gemini-companion-session-name session))
+         (title (gemini-companion-session-title session))
+         (others (gemini-companion-overview-draw--titles-beside session))
+         (short (cond ((member title others) name)
+                      (others title)
+                      ((gemini-companion-session-directory-name
+                        (gemini-companion-session-directory session)
+                        (gemini-companion-session-remote session)))
+                      (t name))))
     (gemini-companion-overview-draw--shadow
-     (cond ((<= gemini-companion-overview-draw-wide width)
-            (concat (gemini-companion-session-name session) " " time))
-           ((<= gemini-companion-overview-draw--narrow width)
-            (concat (or alone (gemini-companion-session-name session)) " " time))
-           (alone time)
-           (t (gemini-companion-session-title session))))))
+     (cond ((<= gemini-companion-overview-draw-wide width) (concat name " " time))
+           ((<= gemini-companion-overview-draw--narrow width) (concat short " " time))
+           (others short)
+           (t time)))))
 
-(defun gemini-companion-overview-draw--directory-alone (session)
-  "Return the name of the directory of SESSION, or nil if it tells too little.
-That is, if the directory is unknown, or another CLI is in one of that name."
-  (cl-flet ((name (session)
-              (gemini-companion-session-directory-name
-               (gemini-companion-session-directory session)
-               (gemini-companion-session-remote session))))
-    (let ((name (name session)))
-      (unless (seq-some (lambda (other)
-                          (and (equal name (name other))
-                               (not (gemini-companion-session-same-p session other))))
-                        (gemini-companion-sessions))
-        name))))
+(defun gemini-companion-overview-draw--titles-beside (session)
+  "Return the titles of the other CLIs in the directory of SESSION.
+Only its base name counts."
+  (let* ((name-of (lambda (session)
+                    (gemini-companion-session-directory-name
+                     (gemini-companion-session-directory session)
+                     (gemini-companion-session-remote session))))
+         (name (funcall name-of session)))
+    (cl-loop for other in (gemini-companion-sessions)
+             when (and (equal name (funcall name-of other))
+                       (not (gemini-companion-session-same-p session other)))
+             collect (gemini-companion-session-title other))))
 
 (defun gemini-companion-overview-draw--columns (state face lines)
   "Return STATE with FACE, and LINES, in columns of the same width.
