@@ -8,7 +8,8 @@
 ;; A buffer that shows whether a CLI is connected and, if none is, why.  It has a
 ;; verdict, the problems with remedies and buttons, the state, and one line about the
 ;; checks that passed.  The buffer is a page, see gemini-companion-page.el.  It is
-;; redrawn when the server has answered a check, and when CLIs connect.
+;; redrawn when the server has answered a check, when CLIs connect, and when sharing is
+;; paused; a button acts only if its line is still true.
 
 ;;; Code:
 
@@ -93,6 +94,7 @@ plists, see `gemini-companion-status--process-finding'."
   (gemini-companion-page-set-up #'gemini-companion-status--write
                                 '(gemini-companion-mode-hook
                                   gemini-companion-session-changed-functions
+                                  gemini-companion-context-pause-hook
                                   gemini-companion-names-hosts-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _)
@@ -195,24 +197,38 @@ For sections, see `gemini-companion-status--insert-section'."
 (defun gemini-companion-status--insert (text &optional remedy &rest actions)
   "Insert TEXT and REMEDY, with buttons for ACTIONS behind the first line.
 Omit REMEDY if it is there already, of an earlier finding."
-  (pcase-let ((`(,line . ,more) (split-string text "\n")))
+  (pcase-let* ((`(,line . ,more) (split-string text "\n"))
+               (labels (mapcar (lambda (action) (concat "[" (car action) "]")) actions))
+               (whole (string-join (cons line labels) " ")))
     (insert line)
-    (pcase-dolist (`(,label . ,function) actions)
-      (insert " ")
-      (insert-text-button
-       (concat "[" label "]")
-       'follow-link t
-       'action (lambda (_button)
-                 (unwind-protect
-                     (funcall function)
-                   (when (get-buffer gemini-companion-status--name)
-                     (with-current-buffer gemini-companion-status--name
-                       (revert-buffer)))))))
+    (cl-loop for label in labels
+             for (_ . function) in actions
+             do (insert " ")
+             (insert-text-button
+              label
+              'follow-link t
+              'action (apply-partially #'gemini-companion-status--press
+                                       whole function)))
     (insert "\n")
     (when (and remedy (not (string-search remedy (buffer-string))))
       (setq more (append more (list remedy))))
     (dolist (line more)
       (insert "    " line "\n"))))
+
+(defun gemini-companion-status--press (line function &rest _)
+  "Call FUNCTION for a button that was drawn in LINE, and check again.
+If there is no such line now, signal an error: the button may do the opposite of
+what its label says, as where sharing was paused meanwhile."
+  (gemini-companion-page-refresh)
+  (unless (save-excursion
+            (goto-char (point-min))
+            (re-search-forward (concat "^" (regexp-quote line) "$") nil t))
+    (user-error "The status has changed; look again"))
+  (unwind-protect
+      (funcall function)
+    (when (get-buffer gemini-companion-status--name)
+      (with-current-buffer gemini-companion-status--name
+        (revert-buffer)))))
 
 (defun gemini-companion-status--terminal-button (session)
   "Return a list of the button for the terminal of SESSION, or nil."

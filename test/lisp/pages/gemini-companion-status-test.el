@@ -96,6 +96,23 @@ parts find."
       (should (equal "Not connected: No CLI runs in the open projects [Start]"
                      (gemini-companion-status-test--verdict))))))
 
+(ert-deftest gemini-companion-status-test-button-does-nothing-else-than-it-says ()
+  (let ((gemini-companion-context-paused nil))
+    (cl-letf (((symbol-function 'gemini-companion-sessions)
+               (lambda ()
+                 (list (gemini-companion-session-make :id "one" :client "gemini"))))))
+      (gemini-companion-status-test--with-status nil
+        (dolist (label '("[Pause]" "[Resume]"))
+          (goto-char (point-min))
+          (search-forward label)
+          (backward-char 2)
+          ;; By a key, in another window.
+          (gemini-companion-pause)
+          (let ((paused gemini-companion-context-paused))
+            (should (equal "The status has changed; look again"
+                           (gemini-companion-test-refusal (push-button))))
+            (should (eq paused gemini-companion-context-paused))))))))
+
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'status-test)) _)
   "Return a finding with a title that the status does not know, and others."
   '(("Else" bad "Last") ("Sharing" bad "Third") ("Server" wait "First")
