@@ -953,7 +953,7 @@ has an extension of this package.  Otherwise they are the next prompt of
 the CLI, or are added to the kill ring if it runs in no terminal of this
 Emacs.  EDIT is by default that of the review in the current buffer, or of
 the displayed review."
-  (interactive)
+  (interactive (gemini-companion-proposal-check))
   (let ((edit (gemini-companion-edit-open-or-error edit)))
     (when-let* ((reason (or reason (gemini-companion-prompt--read-reason edit)))
                 (text (string-join

@@ -415,10 +415,10 @@ cannot be called."
 
 ;;;; Answers
 
-(defun gemini-companion-proposal--check ()
+(defun gemini-companion-proposal-check ()
   "Signal a `user-error' unless the user has seen the edits at point; return nil.
-A command is also called by a menu, `repeat' or \\[execute-extended-command], which
-may have been for what was there before."
+Commands that answer call this if they are called interactively: a key, a menu,
+`repeat' or \\[execute-extended-command] may have been for what was there before."
   (let ((edits (gemini-companion-edits-to-answer)))
     (gemini-companion-view-check (or gemini-companion-edits-view
                                      (gemini-companion-edit-view (car edits)))))
@@ -584,7 +584,7 @@ not marked."
 The CLI then writes that text to the file.  EDIT is by default each edit
 at point in the overview; elsewhere that of the review in the current
 buffer, or of the displayed review."
-  (interactive (gemini-companion-proposal--check))
+  (interactive (gemini-companion-proposal-check))
   (gemini-companion-proposal--answer edit "Accept"
                                      #'gemini-companion-proposal--accept))
 
@@ -593,7 +593,7 @@ buffer, or of the displayed review."
 EDIT is by default each edit at point in the overview; elsewhere that of
 the review in the current buffer, or of the displayed review.  Comments
 are sent as the reason."
-  (interactive (gemini-companion-proposal--check))
+  (interactive (gemini-companion-proposal-check))
   (gemini-companion-proposal--answer
    edit "Reject"
    (lambda (rejected)

@@ -71,8 +71,6 @@ Ediff only move, or change the display.")
       (define-key map (vconcat prefix [t]) #'gemini-companion-ediff--not-here))
     (pcase-dolist (`(,ours . ,theirs) gemini-companion-ediff--commands map)
       (let ((binding (pcase ours
-                       ('gemini-companion-review-quit
-                        (gemini-companion-review-key ours))
                        ((or 'gemini-companion-ediff-exclude
                             'gemini-companion-ediff-restore)
                         (gemini-companion-review-letter ours))

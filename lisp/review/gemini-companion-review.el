@@ -65,16 +65,8 @@ Any other change takes effect with the next review."
 
 ;;;; Keys
 
-(defun gemini-companion-review-key (command)
-  "Return a binding of COMMAND that works only in a review that was displayed."
-  (list 'menu-item "" command
-        :filter (lambda (command)
-                  (if (gemini-companion-review--drawn-p)
-                      command
-                    #'gemini-companion-review--too-soon))))
-
 (defun gemini-companion-review-letter (command)
-  "Return a binding of COMMAND, a letter, as of `gemini-companion-review-key'.
+  "Return a binding of COMMAND, a letter, for a review that was displayed.
 In a review that began by itself, the letter was typed for something else."
   (list 'menu-item "" command
         :filter (lambda (command)
@@ -103,19 +95,21 @@ One that began by itself must have been displayed for a second."
               (not (gemini-companion-idle-since-p
                     drawn gemini-companion-review--seconds)))))))
 
+(defvar gemini-companion-review--said nil
+  "Last message about a key, which is removed with the review.")
+
 (cl-defmethod gemini-companion-view-check ((view gemini-companion-view))
   "Signal a `user-error' unless the review VIEW was displayed as it is."
   (unless (with-current-buffer (car (gemini-companion-view-buffers view))
             (gemini-companion-review--drawn-p))
-    (user-error "The review has just appeared or changed; read it, then answer")))
+    (user-error "%s" (setq gemini-companion-review--said
+                           "The review has just appeared or changed; \
+read it, then answer"))))
 
 (defun gemini-companion-review-requested-p ()
   "Return non-nil if the user has asked for the review of the current buffer."
   (let ((view (gemini-companion-review--view-here)))
     (or (null view) (gemini-companion-view-requested view))))
-
-(defvar gemini-companion-review--said nil
-  "Last message about a key, which is removed with the review.")
 
 (defun gemini-companion-review--say (text)
   "Display TEXT about the keys of the review until that closes."
@@ -146,13 +140,6 @@ One that began by itself must have been displayed for a second."
 (let ((map (gemini-companion-commands-bind gemini-companion-review-mode-map
                                            'review)))
   (define-key map [remap save-buffer] #'gemini-companion-edit-accept)
-  (dolist (key (list (kbd "C-c C-c") (kbd "C-c C-k") (kbd "C-c C-r")
-                     [remap save-buffer]))
-    (pcase (lookup-key map key)
-      ((and command (pred commandp))
-       (define-key map key (gemini-companion-review-key command)))
-      (`(,_ . ,(and command (pred commandp)))
-       (define-key map key (gemini-companion-review-key command)))))
   (define-key map [remap evil-quit] #'gemini-companion-review-quit)
   ;; Evil also remaps the commands of its ex line.
   (dolist (command '(evil-write evil-update evil-save-and-close
@@ -166,7 +153,7 @@ For CONTEXTS, see `gemini-companion-commands'.  Return MAP."
   (define-key map [mouse-1] #'gemini-companion-review--click)
   (dolist (context contexts)
     (gemini-companion-commands-bind map context #'gemini-companion-review-letter))
-  (define-key map "q" (gemini-companion-review-key #'gemini-companion-review-quit))
+  (define-key map "q" #'gemini-companion-review-quit)
   map)
 
 ;;;; Context menu
@@ -463,7 +450,7 @@ With prefix argument LIST, go to the overview."
 
 (defun gemini-companion-review-quit ()
   "Ask whether to accept, reject or keep reviewing the current edit."
-  (interactive)
+  (interactive (gemini-companion-proposal-check))
   (let* ((edit (gemini-companion-edit-open-or-error nil))
          (view (gemini-companion-edit-view edit)))
     (pcase (car (gemini-companion-proposal-ask

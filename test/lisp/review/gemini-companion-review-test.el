@@ -109,7 +109,9 @@ Return nil after RET."
           (funcall typed))
         (should-not (string-search "excluded" (gemini-companion-test-header proposal)))
         ;; A key that was typed before this was displayed answers nothing.
-        (should (string-search "type the key again" (car (funcall press "C-c C-c"))))
+        (should (string-search "just appeared or changed"
+                               (gemini-companion-test-refusal
+                                 (funcall press "C-c C-c"))))
         (should (gemini-companion-edit-open-p edit))
         (gemini-companion-test-eventually
           (eq (gemini-companion-view-hunks (gemini-companion-edit-view edit))
@@ -344,11 +346,13 @@ your text is in the kill ring"
                         (call-interactively (key-binding (kbd keys))))))))
       (should (equal "*Ediff Control Panel*" (buffer-name (window-buffer))))
       ;; It was not displayed yet.
-      (should (string-search "just appeared" (car (funcall press "C-c C-c"))))
+      (should (string-search "just appeared" (gemini-companion-test-refusal
+                                               (funcall press "C-c C-c"))))
       ;; In its first second, these keys may be for the CLI in its terminal.
       (setf (gemini-companion-view-drawn view) (float-time))
-      (dolist (keys '("C-c C-c" "C-c C-k" "C-x C-s"))
-        (should (string-search "just appeared" (car (funcall press keys)))))
+      (dolist (keys '("C-c C-c" "C-c C-k" "C-x C-s" "q"))
+        (should (string-search "just appeared"
+                               (gemini-companion-test-refusal (funcall press keys)))))
       ;; A click may have been for what was in the place of the header line.
       (let* ((window (get-buffer-window (gemini-companion-edit-proposal-buffer edit)))
              (header (with-current-buffer (window-buffer window)
@@ -359,12 +363,12 @@ your text is in the kill ring"
         (save-selected-window
           (should (string-search
                    "just appeared"
-                   (car (gemini-companion-test-messages
-                          (funcall click `(mouse-1 (,window header-line (0 . 0) 0)))))))))
+                   (gemini-companion-test-refusal
+                     (funcall click `(mouse-1 (,window header-line (0 . 0) 0))))))))
       ;; So may a click in the review, which else enables its letters.
       (should (string-search
                "just appeared"
-               (cadr (should-error (funcall press "<mouse-1>") :type 'user-error))))
+               (gemini-companion-test-refusal (funcall press "<mouse-1>"))))
       (should-not (gemini-companion-view-requested view))
       (should (gemini-companion-edit-open-p edit))
       (gemini-companion-review-test-drawn edit)
@@ -392,13 +396,17 @@ q asks again")
            (view (gemini-companion-edit-view edit))
            (panel (gemini-companion-review-main-buffer edit))
            (click `(mouse-3 (,(get-buffer-window panel) 1 (0 . 0) 0)))
-           (commands (list #'gemini-companion-edit-accept
-                           #'gemini-companion-edit-reject
-                           (lookup-key gemini-companion-review-mode-map
-                                       [remap evil-save-modified-and-close])
-                           (with-current-buffer panel
-                             (lookup-key (context-menu-map click)
-                                         [gemini-companion-edit-accept])))))
+           (commands (append
+                      (list #'gemini-companion-edit-accept
+                            #'gemini-companion-edit-reject
+                            #'gemini-companion-review-quit
+                            (lookup-key gemini-companion-review-mode-map
+                                        [remap evil-save-modified-and-close])
+                            (with-current-buffer panel
+                              (lookup-key (context-menu-map click)
+                                          [gemini-companion-edit-accept])))
+                      (and (fboundp 'gemini-companion-edit-reject-with-reason)
+                           '(gemini-companion-edit-reject-with-reason)))))
       (setf (gemini-companion-view-requested view) nil)
       ;; It was not displayed, or has just appeared: a menu, `repeat' or ZZ of Evil may
       ;; have been for what was there before.
@@ -406,8 +414,8 @@ q asks again")
         (setf (gemini-companion-view-drawn view) drawn)
         (dolist (command commands)
           (should (string-search "just appeared"
-                                 (cadr (should-error (call-interactively command)
-                                                     :type 'user-error))))))
+                                 (gemini-companion-test-refusal
+                                   (call-interactively command))))))
       (should (gemini-companion-edit-open-p edit))
       (setf (gemini-companion-view-drawn view) 0)
       (call-interactively #'gemini-companion-edit-accept)
