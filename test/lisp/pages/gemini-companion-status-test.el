@@ -100,7 +100,7 @@ parts find."
   (let ((gemini-companion-context-paused nil))
     (cl-letf (((symbol-function 'gemini-companion-sessions)
                (lambda ()
-                 (list (gemini-companion-session-make :id "one" :client "gemini"))))))
+                 (list (gemini-companion-session-make :id "one" :client "gemini")))))
       (gemini-companion-status-test--with-status nil
         (dolist (label '("[Pause]" "[Resume]"))
           (goto-char (point-min))
