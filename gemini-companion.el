@@ -54,16 +54,16 @@
 
 ;;; Code:
 
-;; The other files are in the folders of lisp/.  A package of an archive has them all
-;; beside this one.
+;; The other files are in the directories of lisp/.  A package of an archive has them
+;; all beside this one.
 (eval-and-compile
 ;;;###autoload
   (let* ((file (or load-file-name (bound-and-true-p byte-compile-current-file)
                    buffer-file-name))
          (lisp (and file (expand-file-name "lisp" (file-name-directory file)))))
     (when (and lisp (file-directory-p lisp))
-      (dolist (folder (directory-files lisp t "\\`[a-z]"))
-        (add-to-list 'load-path folder)))))
+      (dolist (directory (directory-files lisp t "\\`[a-z]"))
+        (add-to-list 'load-path directory)))))
 
 (require 'easymenu)
 (require 'gemini-companion-commands)
@@ -85,8 +85,8 @@
 ;;;###autoload
 (let* ((directory (file-name-directory (or load-file-name buffer-file-name
                                            default-directory)))
-       (there-p (lambda (folder addon)
-                  (or (file-directory-p (expand-file-name (concat "lisp/" folder)
+       (there-p (lambda (wing addon)
+                  (or (file-directory-p (expand-file-name (concat "lisp/" wing)
                                                           directory))
                       (file-exists-p
                        (expand-file-name (format "gemini-companion-%s.el" addon)

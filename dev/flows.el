@@ -53,7 +53,7 @@ Only those in which something was set or drawn.")
   "Table from functions, (FILE . NAME), to what they do, a list of symbols.")
 
 (defvar flows--wings nil
-  "The wings, names of folders, in their order.")
+  "The wings, names of directories, in their order.")
 
 (defvar flows--wing-of (make-hash-table :test #'equal)
   "Table from files to the numbers of their wings.")

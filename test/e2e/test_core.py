@@ -69,7 +69,7 @@ def package_without(add_ons: tuple[str, ...], tools: Tools, place: Path) -> Path
     code = NEEDING.format(add_ons=" ".join(add_ons))
     command = [tools.emacs, *BARE, "-q", "--batch", "-L", str(tools.lisp)]
     parts = subprocess.check_output([*command, "--eval", code], text=True).split()
-    # The files of an add-on are in one folder.
+    # The files of an add-on are in one directory.
     removed = {
         file.stem
         for part in parts

@@ -755,7 +755,7 @@ VARIABLE is bound to its feature, a string."
                      (reverse sections)))
       (should (equal (seq-uniq sections) sections)))))
 
-(ert-deftest gemini-companion-lisp-has-no-file-beside-its-folders ()
+(ert-deftest gemini-companion-lisp-has-no-file-beside-its-directories ()
   "The package manager of Emacs 31 would take lisp/ for the package."
   :tags '(pure)
   (should-not (directory-files (expand-file-name "lisp" gemini-companion-test-root)
