@@ -157,8 +157,8 @@ Return nil if it is too large; then nothing is saved."
       (unless (gemini-companion-saved--known-p name)
         (when-let* ((aside (gemini-companion-saved--put-aside file))
                     ((gethash name gemini-companion-saved--known)))
-          (message "Changes left in %s that another Emacs has saved are not displayed \
-here; they stay in %s"
+          (message "What another Emacs has saved of %s is replaced by what is left here; \
+it stays in %s"
                    (gemini-companion-names-absolute name)
                    (gemini-companion-names-absolute aside))))
       (with-file-modes #o600
