@@ -298,11 +298,15 @@ Steps that are impossible, or fail, are dropped.  If DECISION is whole, all
 steps are done, or none is, and that is an error, unless a file is missing."
   (let* ((whole (gemini-companion-decision-whole decision))
          (label (gemini-companion-decision-label decision))
-         (steps (gemini-companion-decision-steps decision))
-         (items (mapcar #'gemini-companion-decide-of-step steps))
+         (items (mapcar #'gemini-companion-decide-of-step
+                        (gemini-companion-decision-steps decision)))
+         ;; Reasons why some files were not done, before any was.
          (left-out nil)
+         ;; The items that other hosts have not written.
          (unwritten nil)
+         ;; The steps that reverse what was done.
          (backs nil)
+         ;; Whether this function has returned, and whether `finish' was called.
          (returned nil)
          (finished nil))
     (cl-labels ((did (back)
@@ -342,18 +346,8 @@ steps are done, or none is, and that is an error, unless a file is missing."
                     (cons taken text))))
       (prog1 (if (gemini-companion-decision--possible-p whole verb items)
                  (pcase-let ((`(,agreed . ,others)
-                              (gemini-companion-decide-agreed
-                               items verb
-                               (list (format "%s %s" (gemini-companion-decide-word verb 0)
-                                             label))
-                               :whole whole)))
+                              (gemini-companion-decision--agreed decision verb items)))
                    (setq left-out others)
-                   (unless (and (eq steps (gemini-companion-decision-steps decision))
-                                (memq decision
-                                      (append gemini-companion-decision--done
-                                              gemini-companion-decision--taken-back)))
-                     (user-error "Not %s: the %s has changed meanwhile"
-                                 (gemini-companion-decide-word verb 3) label))
                    (gemini-companion-decision--remove decision)
                    (condition-case problem
                        (or (gemini-companion-decide-run
@@ -368,6 +362,23 @@ steps are done, or none is, and that is an error, unless a file is missing."
                (gemini-companion-decision--remove decision)
                (finish nil nil nil))
         (setq returned t)))))
+
+(defun gemini-companion-decision--agreed (decision verb items)
+  "Ask about ITEMS of DECISION if necessary; return what is to be done.
+The value is that of `gemini-companion-decide-agreed'.  Signal a `user-error' if
+the user objects, or if DECISION has changed during a question.  For VERB, see
+`gemini-companion-decision--take'."
+  (let ((label (gemini-companion-decision-label decision))
+        (steps (gemini-companion-decision-steps decision)))
+    (prog1 (gemini-companion-decide-agreed
+            items verb
+            (list (format "%s %s" (gemini-companion-decide-word verb 0) label))
+            :whole (gemini-companion-decision-whole decision))
+      (unless (and (eq steps (gemini-companion-decision-steps decision))
+                   (memq decision (append gemini-companion-decision--done
+                                          gemini-companion-decision--taken-back)))
+        (user-error "Not %s: the %s has changed meanwhile"
+                    (gemini-companion-decide-word verb 3) label)))))
 
 (defun gemini-companion-decision--say-taken (verb label count all problems stopped)
   "Return a text that COUNT of ALL files of a decision with LABEL were done.
