@@ -340,7 +340,7 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
          ;; The mode stays on if the user says no, or quits the question.
          (setq gemini-companion-mode t)
          (unless (gemini-companion-proposal-drop-p)
-           (user-error "Mode not turned off, as a proposal has edits"))
+           (user-error "Mode stays on, as you have edited a proposal; answer that first"))
          (setq gemini-companion-mode nil)
          (gemini-companion--turn-off 'rejected))
         (t

@@ -174,9 +174,9 @@ If that is unknown, so is the answer."
                              (split-string command "[][ \t\"'`(){}<>;&|=]+" t))))))
 
 (defun gemini-companion-check--unreviewed (command root session)
-  "Return the names of unreviewed files for COMMAND to read first, in order.
-They are in ROOT, or written by the CLI of SESSION, in any of its turns: an
-earlier one may have written what this one only uses."
+  "Return the names of unreviewed files that COMMAND reads first, sorted.
+They are in ROOT, or the CLI of SESSION has written them, in any of its turns:
+this turn may only use what an earlier one has written."
   (sort
    (cl-loop for row in (gemini-companion-overview-row-flat
                         (gemini-companion-overview-rows root))
@@ -236,9 +236,8 @@ FILES are the names of unreviewed files that it reads first."
 ;;;; A run
 
 (defun gemini-companion-check--between-p (root began)
-  "Return non-nil if the files in ROOT may be in a state in between.
-A CLI works there, or nobody knows what it does, or has written there since
-BEGAN."
+  "Return non-nil if a CLI may not have written all files in ROOT yet.
+It works there, its state is unknown, or it has written there since BEGAN."
   (or (seq-some
        (lambda (session)
          (when-let* ((directory (gemini-companion-session-directory session))

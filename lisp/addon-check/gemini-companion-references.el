@@ -95,7 +95,7 @@ there are several, read one."
          (removed (seq-difference (gemini-companion-references--removed change)
                                   (mapcar #'car now)))
          (symbols (append now (mapcar #'list removed))))
-    (cond ((null symbols) (user-error "Lines of this change define nothing"))
+    (cond ((null symbols) (user-error "No definition in the lines of this change"))
           ((cdr symbols)
            (gemini-companion-choice-read
             "References to"
@@ -115,7 +115,7 @@ SYMBOL is a value of `gemini-companion-references--read'."
                        (car symbol)))
           ;; Others search in the files of the project.
           ((not (or (eq backend 'eglot) (project-current)))
-           (user-error "%s is in no project to search in" (buffer-name))))
+           (user-error "%s belongs to no project; use M-x rgrep" (buffer-name))))
     backend))
 
 (defun gemini-companion-references--find (backend symbol files)

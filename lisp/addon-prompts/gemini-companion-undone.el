@@ -353,7 +353,7 @@ What was reported needs no attention: it is in the face `shadow'."
                                         (gemini-companion-session-name session)
                                         (gemini-companion-undone--text undone session)))))
     (unless texts
-      (user-error "Nothing undone is to be reported"))
+      (user-error "No undone change to report"))
     (with-help-window "*gemini-companion undone*"
       (princ (string-join texts "\n\n")))))
 

@@ -76,7 +76,7 @@ in its buffer."
   "Return the comments on PLAN; without any, read what to change."
   (if (gemini-companion-plan-comments plan)
       (gemini-companion-plan--comments-text plan)
-    (read-string "What should the plan have instead: ")))
+    (read-string "Change the plan to: ")))
 
 (cl-defmethod gemini-companion-permission-closed ((plan gemini-companion-plan))
   "Add the comments on PLAN that were not sent to the kill ring."

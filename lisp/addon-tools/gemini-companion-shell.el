@@ -584,7 +584,7 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
                facts)
               (problem (gemini-companion-shell--new-problem session facts)))
     (cond (problem
-           (concat (format "what it wrote is not recorded: %s"
+           (concat (format "files it wrote are not recorded: %s"
                            (gemini-companion-text-escaped-line problem 200))
                    (and meanwhile
                         (format "; written since: %s%s"

@@ -1231,11 +1231,11 @@ Signal a `user-error' if all are postponed."
   (or (cl-loop for (record . changes) in groups
                for now = (seq-remove #'gemini-companion-record-postponed-p changes)
                when now collect (cons record now))
-      (user-error "All changes here are marked later; k on each keeps it")))
+      (user-error "All changes here are to be decided later; k on each keeps it")))
 
 (defun gemini-companion-changes-to-keep (changes)
-  "Return those of the selected CHANGES that a keep is meant for.
-Among others, postponed ones stay; if there are no others, they are meant."
+  "Return those of the selected CHANGES that a command keeps.
+Omit the postponed ones, unless all are postponed."
   (or (seq-remove #'gemini-companion-record-postponed-p changes)
       changes))
 

@@ -473,7 +473,7 @@ out, and counted in the echo area.  No model is asked."
   (when (save-excursion
           (end-of-line)
           (re-search-backward "^.+ -\\{24\\} >8 -\\{24\\}$" nil t))
-    (user-error "Git removes what is here; go up to the message"))
+    (user-error "Git removes the line at point; go up to the message"))
   (pcase-let* ((`(,root ,variables ,files) (gemini-companion-commit--here))
                (edits (or (gemini-companion-commit--edits root variables files)
                           (user-error (if files

@@ -502,7 +502,7 @@ Call END with a problem, or with nil and what was done, a text."
     (when-let* ((reason (gemini-companion-decide-item-reason planned)))
       (user-error "%s" reason))
     (when (and later (< 0 (gemini-companion-decide-item-others planned)))
-      (user-error "%s has lines of others in this; not undone"
+      (user-error "%s not undone: the changes have lines of others; undo them one by one"
                   (gemini-companion-decide-item-name item)))
     (gemini-companion-step-decide
      (gemini-companion-decide-item-step planned)

@@ -127,7 +127,7 @@ impossible, or not agreed, signal a `user-error', and change nothing."
   (setq reason (or reason (gemini-companion-trash--reason file)))
   ;; FILE may have grown since the user was asked.
   (when (and reason (not agreed))
-    (user-error "%s stays, as it %s, and the trash does not get it; delete it by hand"
+    (user-error "%s not deleted, as it %s and cannot go to the trash; delete it by hand"
                 (gemini-companion-label-file file) reason))
   (gemini-companion-watch-writing file
     (let ((file-name-handler-alist nil))

@@ -534,7 +534,7 @@ these are then as before EDIT; or it is nil.  For SEEN, see
          (file (gemini-companion-edit-file edit))
          (hunks (or (gemini-companion-changes-not-undone
                      (cdr (gemini-companion-changes-of edit)))
-                    (user-error "%s was not changed by this" name)))
+                    (user-error "No change of %s by this edit is left" name)))
          (changes (gemini-companion-record-without look hunks)))
     (when-let* ((line (gemini-companion-record-conflict look hunks)))
       (user-error "%s: line %d has changed since; undo its changes one by one"

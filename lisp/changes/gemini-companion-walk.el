@@ -673,7 +673,8 @@ to the next change."
                     (cons (list (cons here changes)) 0))))
                (others (gemini-companion-walk--others here)))
     (unless groups
-      (user-error "All changes of this turn also have lines of another turn"))
+      (user-error "All changes of this turn also have lines of another turn; \
+decide about each"))
     (gemini-companion-walk--after
      others
      (concat (gemini-companion-undo-decide

@@ -144,7 +144,7 @@ def test_snapshots_that_a_cleaner_deletes_begin_anew(world: World) -> None:
     eventually(lambda: edits(emacs) == ["b.txt: echo 1 >>b.txt"], "recorded")
     deletes = f"rm -r {world.scratch.tmp}/gemini-companion-*/*; echo 2 >>c.txt"
     cli.is_free(shell_of_gemini(deletes))
-    emacs.says("what it wrote is not recorded: its snapshots were deleted")
+    emacs.says("files it wrote are not recorded: its snapshots were deleted")
     emacs.says("written since: c.txt")
     cli.is_free(shell_of_gemini("echo 3 >>d.txt"))
     eventually(lambda: "d.txt: echo 3 >>d.txt" in edits(emacs), "recorded again")

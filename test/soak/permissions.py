@@ -643,9 +643,7 @@ class PlansJudge(Judge):
         if not self.select(question):
             return
         if len(question.command) % 2:
-            self._typed(
-                question, "r", "What should the plan have", f"not {question.token}"
-            )
+            self._typed(question, "r", "Change the plan to", f"not {question.token}")
         elif self._typed(question, "a", "Pick:", f"or {question.token}"):
             self.emacs.keys("y")
         if not wait(lambda: (question, True) not in self.open(), 20):

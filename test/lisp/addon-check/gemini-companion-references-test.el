@@ -71,7 +71,7 @@ p r i c e RET"))
   (gemini-companion-references-test-with
       "def price(a):\n    return a\n" "def price(a):\n    return a + 1\n"
     (gemini-companion-overview-test-go-to "return a \\+ 1")
-    (should (equal '(user-error "Lines of this change define nothing")
+    (should (equal '(user-error "No definition in the lines of this change")
                    (should-error (gemini-companion-overview-test-keys "M-?")
                                  :type 'user-error)))
     (gemini-companion-overview-test-go-to "shop.py")

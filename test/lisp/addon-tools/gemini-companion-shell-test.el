@@ -557,7 +557,7 @@ not kept, 1 new repository" . "make"))
                   (gemini-companion-part-findings 'shell "/p")))
       (should-not (said))
       (let ((problem '(:problem "src has 3000 files" :remedy "list src/ in .gitignore"))
-            (text (concat "what it wrote is not recorded: src has 3000 files; "
+            (text (concat "files it wrote are not recorded: src has 3000 files; "
                           "list src/ in .gitignore")))
         (should (equal text (apply #'said problem)))
         ;; It is said once to each CLI, and stays in the status until it is over.
@@ -573,7 +573,7 @@ not kept, 1 new repository" . "make"))
         (should-not (said :over t))
         (should-not (findings))
         (should (equal text (apply #'said problem))))
-      (should (equal (concat "what it wrote is not recorded: git failed; "
+      (should (equal (concat "files it wrote are not recorded: git failed; "
                              "written since: a.txt and 2 more")
                      (said :problem "git failed" :meanwhile '("a.txt")
                            :meanwhile_count 3)))

@@ -325,7 +325,7 @@ Signed-off-by: a <a@b>")
                           (dolist (place (list (point) (point-max)))
                             (goto-char place)
                             (should (string-search
-                                     "Git removes what is here"
+                                     "Git removes the line at point"
                                      (gemini-companion-test-refusal
                                        (gemini-companion-commit-message))))))
                         "-a" "-v")))

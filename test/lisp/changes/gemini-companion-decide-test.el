@@ -153,8 +153,8 @@ answer that first; left out: a, new"
         (gemini-companion-test-answering #'always
           (setq said (gemini-companion-undo-decide 'undo groups :row t))))
       (should (equal "x\n" (gemini-companion-test-file-text "new")))
-      (should (string-search "new stays, as it is larger than 1, and the trash does not \
-get it; delete it by hand"
+      (should (string-search "new not deleted, as it is larger than 1 and cannot go to \
+the trash; delete it by hand"
                              said)))))
 
 ;; The answer to the first one counted for this one.

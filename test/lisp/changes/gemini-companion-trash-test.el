@@ -61,7 +61,7 @@
                       (list (expand-file-name "none") (cadr files)))))
       ;; One that has become so since the user was asked stays.
       (dolist (file files)
-        (should (string-match-p "/\\(?:\\.env\\|large\\) stays, as it is .* by hand\\'"
+        (should (string-match-p "/\\(?:\\.env\\|large\\) not deleted, as it is .* by hand\\'"
                                 (gemini-companion-test-refusal
                                   (gemini-companion-trash-delete file)))))
       (should (seq-every-p #'file-exists-p files))

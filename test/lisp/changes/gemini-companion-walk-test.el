@@ -191,7 +191,8 @@
     (gemini-companion-test-walk 'gemini-companion-next-change)
     (let ((current-prefix-arg '(4)))
       (dolist (key '("K" "U"))
-        (should (equal "All changes of this turn also have lines of another turn"
+        (should (equal "All changes of this turn also have lines of another turn; \
+decide about each"
                        (gemini-companion-test-refusal
                          (gemini-companion-test-walk key))))))
     (should (eql 1 (gemini-companion-test-left)))))
@@ -986,7 +987,7 @@ answer; answer that first; %s has changed meanwhile" late)
                              (gemini-companion-test-walk "p")))
     (should (string-prefix-p "Kept 2 changes; Change 1 of 1, a +1 −1, later"
                              (gemini-companion-test-walk "K")))
-    (should (string-match-p "marked later"
+    (should (string-match-p "to be decided later"
                             (gemini-companion-test-refusal
                               (gemini-companion-test-walk "K"))))
     (let ((current-prefix-arg '(4)))

@@ -347,7 +347,7 @@ since when a CLI waits: the name is longer."
     (should (equal "Kept 1 change; 1 change is left"
                    (gemini-companion-overview-test-keys "k" 'yes)))
     (gemini-companion-overview-test-go-to "l-1$")
-    (should (string-match-p "marked later"
+    (should (string-match-p "to be decided later"
                             (gemini-companion-test-refusal
                               (gemini-companion-overview-keep-file))))
     ;; After these keeps, the mark is taken back.
