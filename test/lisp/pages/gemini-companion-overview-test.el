@@ -579,7 +579,7 @@ since when a CLI waits: the name is longer."
                   (gemini-companion-list)
                   ;; The row, which may be cut, and the header line.
                   (and (gemini-companion-overview-test-rows
-                        (format "proposal .* a  also %s by Qwen" what))
+                        (format "proposal .* a  also %s" what))
                        (string-match-p
                         (format "\\`also %s by Qwen Code (.+) at [0-9:]\\{5\\}%s\\'"
                                 what (if near ", near here" ""))
