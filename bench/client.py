@@ -22,13 +22,15 @@ class Broken(Exception):
     """A step failed or gave a wrong result, so nothing can be measured."""
 
 
-def until(probe: Callable[[], object], what: str, bound: float = BOUND) -> None:
+def until(
+    probe: Callable[[], object], what: str, bound: float = BOUND, pause: float = 0.005
+) -> None:
     """Wait until ``probe`` returns a true value; ``what`` describes it in errors."""
     deadline = time.monotonic() + bound
     while not probe():
         if time.monotonic() > deadline:
             raise Broken(f"not in time: {what}")
-        time.sleep(0.005)  # between two checks, outside of what is measured
+        time.sleep(pause)  # between two checks, outside of what is measured
 
 
 class Client:

@@ -77,7 +77,7 @@ def drawn(emacs: Editor, name: str) -> Iterator[None]:
     """Count what Emacs computes and draws until it has nothing more to do."""
     emacs.ask("(flows-draw-begin)")
     yield
-    until(lambda: emacs.ask("(flows-quiet-p)"), name)
+    until(lambda: emacs.ask("(flows-quiet-p)"), name, pause=0.1)
     numbers = emacs.ask("(flows-draw-end)")
     cells = zip(numbers, DRAWN, strict=True)
     texts = (f"{number:>{len(head)}}" for number, head in cells)
