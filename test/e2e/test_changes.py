@@ -151,10 +151,11 @@ def test_a_line_says_which_prompt_and_which_command_wrote_it(world: World) -> No
     emacs.says("Written by you or another program")
 
 
+@pytest.mark.shared("yolo")
 def test_bytes_that_a_linked_cli_could_not_read_are_not_guessed(world: World) -> None:
     latin = "grün\ntwo\n".encode("latin-1")
     file = world.file("latin.txt", latin)
-    emacs, _, cli = linked(world, "auto_edit", "")
+    emacs, _, cli = linked(world, "yolo", "")
     emacs.eval(f"(progn (find-file {lisp(file)}) nil)")
     cli.is_free(replace(file, "two", "zwei"))
     assert file.read_text() == "gr\ufffdn\nzwei\n"

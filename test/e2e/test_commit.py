@@ -2,6 +2,7 @@
 """The draft of a commit message, from what the user has asked for."""
 
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ from harness.emacs import Emacs, lisp
 from harness.model import read_file, write_file
 from harness.wait import eventually
 from harness.world import World
-from test_tools import link
+from test_rules import linked
+from test_turn_page import asks_again
 
+WHO = ("AUTHOR", "COMMITTER")
+NAMED = {"NAME": "a", "EMAIL": "a@b"}
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
 ASSISTED = "Assisted-by: Gemini CLI "
 QUIET = """(with-current-buffer " *gemini-companion output*"
@@ -33,26 +37,25 @@ def draft(emacs: Emacs) -> None:
     emacs.says("check it before you commit")
 
 
+@pytest.mark.shared("asks")
 @pytest.mark.differs("VC and Log Edit")
 def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
     project = world.scratch.project
-    files = [world.file(name, "one\ntwo\nthree\n") for name in ("a.txt", "b.txt")]
+    emacs, _, cli = linked(world, "default", "")
+    files = [world.file(name, "one\ntwo\nthree\n") for name in ("b.txt", "c.txt")]
     subprocess.run([*GIT, "add", "."], cwd=project, check=True)
     subprocess.run([*GIT, "commit", "-qm", "first"], cwd=project, check=True)
-    for who in ("AUTHOR", "COMMITTER"):
-        world.scratch.variables[f"GIT_{who}_NAME"] = "a"
-        world.scratch.variables[f"GIT_{who}_EMAIL"] = "a@b"
-    emacs = world.emacs(files[0])
-    link(world, emacs)
-    cli = world.gemini()
+    for who, (name, value) in product(WHO, NAMED.items()):
+        emacs.eval(f'(setenv "GIT_{who}_{name}" "{value}")')
+    emacs.eval(f"(progn (find-file {lisp(files[0])}) nil)")
     emacs.command("gemini-companion-auto-accept", "without review?")
     for file in files:
         cli.is_free(read_file(file), write_file(file, "uno\ntwo\ntres\n"))
     emacs.becomes("(gemini-companion-changes-left)", 4)
     emacs.command("gemini-companion-next-change")
-    emacs.says("Change 1 of 4, a.txt")
+    emacs.says("Change 1 of 4, b.txt")
     emacs.keys("l")
-    emacs.says("Later; Change 2 of 4, a.txt")
+    emacs.says("Later; Change 2 of 4, b.txt")
 
     # By VC: the file that is selected.
     emacs.keys("C-x", "v", "v")
@@ -66,7 +69,7 @@ def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
     # What is marked later stays, although it is committed.
     emacs.becomes("(gemini-companion-changes-left)", 3)
     emacs.command("gemini-companion-previous-change")
-    emacs.says("Change 1 of 3, a.txt")
+    emacs.says("Change 1 of 3, b.txt")
     emacs.wait_for(", later ")
 
     # By git, which asks this Emacs for the message of all that has changed.
@@ -94,3 +97,4 @@ def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
     )
     # The commit is the user's, so it keeps all but what is marked later.
     emacs.becomes("(gemini-companion-changes-left)", 1)
+    asks_again(emacs)

@@ -9,6 +9,7 @@ from harness.emacs import SESSION, Emacs, lisp
 from harness.model import Part, call, say
 from harness.needs import needs_copilot, needs_qwen
 from harness.world import World
+from test_plans import plan_of_copilot_cli_is_shown_and_answered_there
 from test_tools import link
 
 from test_permissions import (
@@ -49,6 +50,7 @@ def is_shown(emacs: Emacs) -> None:
 
 
 @needs_qwen
+@pytest.mark.shared("answered-qwen")
 @pytest.mark.contract("Qwen Code: questions answered in Emacs")
 def test_the_user_answers_in_emacs_what_the_model_of_qwen_asks(world: World) -> None:
     emacs, cli = pair(world)
@@ -138,6 +140,8 @@ def test_what_the_model_of_copilot_cli_asks_is_shown(world: World) -> None:
     cli.terminal.keys("Enter")
     cli.wait_for("answered")
     emacs.holds(f"(null {REQUEST})")
+    world.row = "Copilot CLI: plans shown"
+    plan_of_copilot_cli_is_shown_and_answered_there(emacs, cli)
     is_known_by_its_new_directory(world, emacs, cli)
 
 

@@ -12,7 +12,7 @@ from harness.needs import needs_qwen
 from harness.qwen import Qwen, stays_connected
 from harness.world import World
 from test_restart import has_followed
-from test_tools import link
+from test_tools import LINKED, link
 
 OPEN = "(seq-filter #'gemini-companion-permission-p (gemini-companion-requests))"
 FIRST = f"(car {OPEN})"
@@ -28,12 +28,16 @@ def shell(command: str) -> Part:
     )
 
 
-def pair(world: World) -> tuple[Emacs, Qwen]:
-    """Return an Emacs, and a Qwen Code whose questions it answers."""
-    world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(world.file("a.txt", "a\n"))
+def pair(world: World, text: str = "a\n") -> tuple[Emacs, Qwen]:
+    """Return an Emacs that visits a.txt, and a Qwen Code whose questions it answers.
+
+    In a shared world, they are those of the previous test.
+    """
+    world.home.joinpath(".qwen").mkdir(exist_ok=True)
+    emacs = world.emacs(world.file("a.txt", text))
     link_qwen(world, emacs)
-    cli = world.qwen()
+    cli = world.cli(world.qwen)
+    assert isinstance(cli, Qwen)
     stays_connected(emacs, cli)
     return emacs, cli
 
@@ -43,6 +47,8 @@ def link_qwen(world: World, emacs: Emacs) -> None:
     # Linking Gemini CLI, too, would take four seconds of a processor.
     programs = f"""'(("gemini" . "not-there") ("qwen" . {lisp(world.tools.qwen)}))"""
     emacs.eval(f"(setq gemini-companion-run-commands {programs})")
+    if emacs.value(LINKED.format('"qwen"')):
+        return
     question = "answers in Emacs what Qwen Code asks"
     emacs.command("gemini-companion-tools", question, key="a")
     emacs.keys("l", "l", "Enter")
@@ -130,14 +136,22 @@ def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
 
 @needs_qwen
 @pytest.mark.contract("Qwen Code: sed of one file is an edit")
-@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize(
+    "answers",
+    [pytest.param(True, marks=pytest.mark.shared("answered-qwen")), False],
+)
 def test_sed_of_one_file_is_one_review(world: World, answers: bool) -> None:
-    world.home.joinpath(".qwen").mkdir()
-    file = world.file("a.txt", "one\ntwo\n")
-    emacs = world.emacs(file)
-    (link_qwen if answers else link)(world, emacs)
-    reviews, cli = Reviews(emacs), world.qwen()
-    stays_connected(emacs, cli)
+    text = "one\ntwo\n"
+    file = world.project / "a.txt"
+    if answers:
+        emacs, cli = pair(world, text)
+    else:
+        world.home.joinpath(".qwen").mkdir()
+        emacs = world.emacs(world.file("a.txt", text))
+        link(world, emacs, "qwen")
+        cli = world.qwen()
+        stays_connected(emacs, cli)
+    reviews = Reviews(emacs)
     command = shell("sed -i s/two/zwei/ a.txt")
     reviews.proposed(cli, file, read_file(file), command, say("sed done"))
     cli.wait_for("Apply this change?")

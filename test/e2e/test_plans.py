@@ -5,11 +5,11 @@ import re
 
 import pytest
 from harness import gemini
+from harness.copilot import Copilot
 from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import call, say, write_file
-from harness.needs import needs_copilot, needs_qwen
-from harness.qwen import stays_connected
+from harness.needs import needs_qwen
 from harness.world import World
 from test_tools import link
 
@@ -20,67 +20,24 @@ from test_permissions import (
     REQUEST,
     asks,
     go_there,
-    link_qwen,
-    linked_copilot,
+    pair,
 )
 
 START = "Ready to start"
 
 
-def planning(world: World) -> tuple[Emacs, Gemini, str]:
-    """Return an Emacs, a linked Gemini CLI in its plan mode, and the name of a plan."""
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs)
-    general = {"enableAutoUpdate": False, "defaultApprovalMode": "plan"}
-    gemini.configure(world.scratch, general=general)
-    cli = world.gemini()
-    cli.is_free()
-    return emacs, cli, plan_in(cli)
-
-
-def plan_in(cli: Gemini) -> str:
-    """Return the name of a file for a plan of ``cli``, which has told it the model."""
+def plans_in(cli: Gemini) -> str:
+    """Return the directory for plans of ``cli``, which has told it the model."""
     told = str(cli.model.requests[-1].get("systemInstruction"))
     match = re.search(r"[^\s`\"'<>]+/\.gemini/tmp/[^\s`\"'<>]+/plans\b", told)
     assert match
-    return f"{match[0]}/add-search.md"
-
-
-@pytest.mark.contract("Gemini CLI: plans as edits")
-def test_a_plan_of_gemini_cli_is_reviewed_as_an_edit(world: World) -> None:
-    emacs, cli, plan = planning(world)
-    reviews = Reviews(emacs)
-    cli.model.script(write_file(plan, "# Plan\n\n1. One.\n2. Two.\n"), say("first"))
-    cli.prompt()
-    reviews.shown("add-search.md")
-    name = "(gemini-companion-edit-name (car (gemini-companion-edits-open)))"
-    emacs.holds(f'(equal "the plan: add-search.md" {name})')
-    emacs.wait_for("the plan")
-    assert "outside your projects" not in emacs.screen()
-    reviews.edit("2. Two.", "2. Two, mine.")
-    reviews.accept()
-    cli.wait_for("first")
-    assert "2. Two, mine." in cli.model.last_message()
-
-    # The second version is compared with the first one.
-    cli.model.script(
-        write_file(plan, "# Plan\n\n1. One.\n2. Two, mine.\n3. Three.\n"),
-        call("exit_plan_mode", plan_filename="add-search.md"),
-        say("approved"),
-    )
-    cli.prompt()
-    reviews.shown("add-search.md")
-    hunks = "(gemini-companion-edit-hunks (car (gemini-companion-edits-open)))"
-    emacs.holds(f"(= 1 (length {hunks}))")
-    emacs.holds(f"(= 0 (gemini-companion-hunk-old-count (car {hunks})))")
-    reviews.accept()
-    cli.terminal.wait_for(START)
-    cli.answer("manually accept")
-    cli.wait_for("approved")
+    return match[0]
 
 
 @pytest.mark.contract("Gemini CLI: the start of a plan")
-def test_the_start_of_a_plan_is_a_row_and_emacsclient_edits_it(world: World) -> None:
+def test_a_plan_of_gemini_cli_is_edited_by_emacsclient_and_reviewed(
+    world: World,
+) -> None:
     general = {"enableAutoUpdate": False, "defaultApprovalMode": "plan"}
     gemini.configure(world.scratch, general=general, ui={"hideTips": True})
     emacs = world.emacs(
@@ -94,7 +51,7 @@ def test_the_start_of_a_plan_is_a_row_and_emacsclient_edits_it(world: World) -> 
     cli = world.run(emacs)
     emacs.becomes("(length (gemini-companion-sessions))", 1)
     cli.is_free()
-    plan = plan_in(cli)
+    plan = f"{plans_in(cli)}/add-search.md"
     cli.model.script(
         write_file(plan, "# Plan\n\n1. One.\n"),
         call("exit_plan_mode", plan_filename="add-search.md"),
@@ -121,6 +78,44 @@ def test_the_start_of_a_plan_is_a_row_and_emacsclient_edits_it(world: World) -> 
     assert "edited the plan" in cli.model.last_message()
     emacs.holds(f"(null {REQUEST})")
 
+    # In a conversation of its own, the CLI still plans.
+    world.row = "Gemini CLI: plans as edits"
+    cli.reset()
+    cli.is_free()
+    is_reviewed_as_an_edit(emacs, cli, f"{plans_in(cli)}/add-test.md")
+
+
+def is_reviewed_as_an_edit(emacs: Emacs, cli: Gemini, plan: str) -> None:
+    """Let ``cli`` write a ``plan``, and ask to start it."""
+    reviews = Reviews(emacs)
+    cli.model.script(write_file(plan, "# Plan\n\n1. One.\n2. Two.\n"), say("first"))
+    cli.prompt()
+    reviews.shown("add-test.md")
+    name = "(gemini-companion-edit-name (car (gemini-companion-edits-open)))"
+    emacs.holds(f'(equal "the plan: add-test.md" {name})')
+    emacs.wait_for("the plan")
+    assert "outside your projects" not in emacs.screen()
+    reviews.edit("2. Two.", "2. Two, mine.")
+    reviews.accept()
+    cli.wait_for("first")
+    assert "2. Two, mine." in cli.model.last_message()
+
+    # The second version is compared with the first one.
+    cli.model.script(
+        write_file(plan, "# Plan\n\n1. One.\n2. Two, mine.\n3. Three.\n"),
+        call("exit_plan_mode", plan_filename="add-test.md"),
+        say("approved"),
+    )
+    cli.prompt()
+    reviews.shown("add-test.md")
+    hunks = "(gemini-companion-edit-hunks (car (gemini-companion-edits-open)))"
+    emacs.holds(f"(= 1 (length {hunks}))")
+    emacs.holds(f"(= 0 (gemini-companion-hunk-old-count (car {hunks})))")
+    reviews.accept()
+    cli.terminal.wait_for(START)
+    cli.answer("manually accept")
+    cli.wait_for("approved")
+
 
 def go_to(emacs: Emacs, text: str) -> None:
     """Go to the last ``text`` in the buffer of the selected window."""
@@ -131,13 +126,11 @@ def go_to(emacs: Emacs, text: str) -> None:
 
 
 @needs_qwen
+@pytest.mark.shared("answered-qwen")
 @pytest.mark.contract("Qwen Code: comments on a plan")
 def test_comments_on_a_plan_of_qwen_reach_its_model(world: World) -> None:
-    world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link_qwen(world, emacs)
-    cli = world.qwen(tools={"approvalMode": "plan"})
-    stays_connected(emacs, cli)
+    emacs, cli = pair(world)
+    cli.type("/approval-mode  plan", lambda: "Approval mode set" in cli.screen())
     first = "# Plan\n\n1. Change `a.txt` äöü 日本.\n2. Run the tests.\n"
     asks(cli, emacs, call("exit_plan_mode", plan=first), say("revised"))
     assert "esc to cancel" in cli.screen()
@@ -174,10 +167,8 @@ def test_comments_on_a_plan_of_qwen_reach_its_model(world: World) -> None:
     emacs.holds(f"(null {REQUEST})")
 
 
-@needs_copilot
-@pytest.mark.contract("Copilot CLI: plans shown")
-def test_a_plan_of_copilot_cli_is_shown_and_answered_there(world: World) -> None:
-    emacs, cli = linked_copilot(world)
+def plan_of_copilot_cli_is_shown_and_answered_there(emacs: Emacs, cli: Copilot) -> None:
+    """Let ``cli``, which is linked, ask whether its plan is right."""
     cli.terminal.keys("BTab")
     cli.wait_for("Plan · ")
     cli.model.script(

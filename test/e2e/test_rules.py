@@ -51,8 +51,27 @@ def begin_yolo(cli: Gemini) -> None:
     cli.mark = "[*]"
 
 
+# What a project may set in its file .env; the CLI gives it to its hooks.
+HOSTILE = """
+GC_TIMEOUT_FACTOR=x
+PYTHONPATH={0}
+PYTHONHOME={0}
+PYTHONSTARTUP={0}/json.py
+PYTHONWARNINGS=error
+PYTHONINSPECT=1
+XDG_RUNTIME_DIR={0}
+QWEN_HOME={0}
+TMP={0}
+LC_ALL=x
+"""
+
+
 @pytest.mark.contract("Gemini CLI: reviews by rule")
-def test_a_rule_asks_in_each_mode_of_gemini_cli(world: World) -> None:
+def test_a_rule_asks_in_each_mode_of_gemini_cli_whatever_the_project_sets(
+    world: World,
+) -> None:
+    world.file("json.py", "raise SystemExit(0)\n")
+    world.file(".env", HOSTILE.format(world.project))
     emacs, reviews, cli = linked(world, "auto_edit", '("*.el" . always)')
     file, other = world.file("b.el", "one\ntwo\n"), world.project / "b.txt"
     for mode in ("auto_edit", "yolo"):
@@ -96,6 +115,7 @@ def test_a_rule_asks_in_each_mode_of_gemini_cli(world: World) -> None:
     assert other.read_text() == "without rules"
 
 
+@pytest.mark.shared("asks")
 def test_a_rule_accepts_or_reviews_what_gemini_cli_asks_about(world: World) -> None:
     rules = '("docs/**" . never) ("*.el" . always)'
     emacs, reviews, cli = linked(world, "default", rules)
@@ -115,42 +135,16 @@ def test_a_rule_accepts_or_reviews_what_gemini_cli_asks_about(world: World) -> N
     # It has asked once.
     cli.wait_for("did")
     assert lisp.read_text() == "two\n"
+    emacs.eval("(setq gemini-companion-auto--sessions nil)")
 
 
-# What a project may set in its file .env; the CLI gives it to its hooks.
-HOSTILE = """
-GC_TIMEOUT_FACTOR=x
-PYTHONPATH={0}
-PYTHONHOME={0}
-PYTHONSTARTUP={0}/json.py
-PYTHONWARNINGS=error
-PYTHONINSPECT=1
-XDG_RUNTIME_DIR={0}
-QWEN_HOME={0}
-TMP={0}
-LC_ALL=x
-"""
-
-
-def test_nothing_that_a_project_sets_turns_a_rule_off(world: World) -> None:
-    world.file("json.py", "raise SystemExit(0)\n")
-    world.file(".env", HOSTILE.format(world.project))
-    _, reviews, cli = linked(world, "auto_edit", '("*.el" . always)')
-    file, other = world.file("b.el", "one\n"), world.project / "b.txt"
-    cli.model.script(write_file(other, "x"), write_file(file, "two\n"), say("did"))
-    cli.prompt()
-    reviews.shown("b.el")
-    assert (other.read_text(), file.read_text()) == ("x", "one\n")
-    reviews.accept()
-    cli.wait_for("did")
-    assert file.read_text() == "two\n"
-
-
+@pytest.mark.shared("yolo")
 def test_a_cli_asks_if_its_hook_fails_and_emacs_says_why(world: World) -> None:
-    emacs, reviews, cli = linked(world, "auto_edit", '("*.el" . always)')
+    emacs, reviews, cli = linked(world, "yolo", '("*.el" . always)')
     file = world.file("b.el", "one\n")
     directory = emacs.value("(gemini-companion-install-extension-directory)")
     bridge = Path(str(directory), "bridge.py")
+    whole = bridge.read_text()
     bridge.write_text("raise ValueError('Boom')\n")
     cli.model.script(write_file(file, "two\n"), say("did"))
     cli.prompt()
@@ -163,37 +157,12 @@ def test_a_cli_asks_if_its_hook_fails_and_emacs_says_why(world: World) -> None:
         '(with-current-buffer "*Warnings*"'
         ' (string-search "status 1: ValueError: Boom" (buffer-string)))'
     )
+    bridge.write_text(whole)
 
 
-def test_a_cli_asks_in_yolo_mode_while_emacs_hangs_and_not_after_its_crash(
+def test_the_mode_of_a_cli_in_yolo_mode_decides_once_emacs_cannot(
     world: World,
 ) -> None:
-    emacs, _, cli = linked(world, "yolo", '("*.el" . always)')
-    file = world.file("b.txt", "one\n")
-    assert file.read_text() == "one\n"
-
-    def asks(text: str, answer: str) -> None:
-        before = file.read_text()
-        cli.model.script(write_file(file, text), say(answer))
-        cli.prompt()
-        cli.terminal.wait_for(cli.question)
-        assert file.read_text() == before
-        cli.answer("once")
-        cli.wait_for(answer)
-
-    with emacs.busy():
-        asks("two\n", "did while it hung")
-        os.kill(emacs.pid, signal.SIGKILL)
-    emacs.wait_until_exited()
-    assert file.read_text() == "two\n"
-    # Until the server has noticed it, hooks still ask.
-    eventually(lambda: not world.scratch.servers(), "the server is gone")
-    # The CLI is as if it were not linked.
-    cli.is_free(write_file(file, "three\n"))
-    assert file.read_text() == "three\n"
-
-
-def test_the_mode_of_a_cli_decides_once_emacs_cannot(world: World) -> None:
     emacs, reviews, cli = linked(world, "yolo", '("*.el" . always)')
     file = world.file("b.el", "one\n")
     directory = emacs.value("(gemini-companion-install-extension-directory)")
@@ -233,13 +202,47 @@ def test_the_mode_of_a_cli_decides_once_emacs_cannot(world: World) -> None:
     cli.is_free(replace(file, "four", "five"))
     assert file.read_text() == "five\n"
 
+    # The next one has them again, and hangs.
+    emacs = world.emacs(file, name="again")
+    emacs.eval(RULES.format('("*.el" . always)'))
+    emacs.holds(files)
+    cli.enable()
+    asks_while_emacs_hangs_and_not_after_its_crash(world, emacs, cli)
+
+
+def asks_while_emacs_hangs_and_not_after_its_crash(
+    world: World, emacs: Emacs, cli: Gemini
+) -> None:
+    file = world.file("b.txt", "one\n")
+    assert file.read_text() == "one\n"
+
+    def asks(text: str, answer: str) -> None:
+        before = file.read_text()
+        cli.model.script(write_file(file, text), say(answer))
+        cli.prompt()
+        cli.terminal.wait_for(cli.question)
+        assert file.read_text() == before
+        cli.answer("once")
+        cli.wait_for(answer)
+
+    with emacs.busy():
+        asks("two\n", "did while it hung")
+        os.kill(emacs.pid, signal.SIGKILL)
+    emacs.wait_until_exited()
+    assert file.read_text() == "two\n"
+    # Until the server has noticed it, hooks still ask.
+    eventually(lambda: not world.scratch.servers(), "the server is gone")
+    # The CLI is as if it were not linked.
+    cli.is_free(write_file(file, "three\n"))
+    assert file.read_text() == "three\n"
+
 
 @needs_qwen
 @pytest.mark.contract("Qwen Code: reviews by rule")
 def test_a_rule_asks_in_the_terminal_of_qwen_code(world: World) -> None:
     world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs)
+    link(world, emacs, "qwen")
     emacs.eval(RULES.format('("*.el" . always)'))
     cli = world.qwen()
     reviews = Reviews(emacs)

@@ -4,11 +4,13 @@
 import os
 import signal
 
+import pytest
 from harness.emacs import Emacs
 from harness.model import call, read_file, write_file
 from harness.wait import eventually, wait_until_saved
 from harness.world import World
 from test_changes import NEW, OLD, goes
+from test_commit import QUIET
 from test_rules import linked
 from test_shell import git
 
@@ -54,6 +56,7 @@ def test_changes_left_survive_a_kill_and_an_exit_of_emacs(world: World) -> None:
     assert not list(saved.glob("[!.]*.eld"))
 
 
+@pytest.mark.shared("yolo")
 def test_commit_of_the_user_is_a_review_and_one_of_the_cli_is_none(
     world: World,
 ) -> None:
@@ -73,12 +76,7 @@ def test_commit_of_the_user_is_a_review_and_one_of_the_cli_is_none(
     cli.is_free(*turn, shell)
     emacs.holds("(eql 4 (gemini-companion-changes-left))")
     # Until then, a command may still commit.
-    emacs.holds(
-        """(with-current-buffer " *gemini-companion output*"
-             (save-excursion
-               (goto-char (point-min))
-               (search-forward "nothing is written any more" nil t)))"""
-    )
+    emacs.holds(QUIET)
     git(world, "commit", "-qm", "mine", "c.txt")
     cli.is_free()
     emacs.becomes("(gemini-companion-changes-left)", 2)
@@ -97,12 +95,7 @@ def test_commit_of_the_user_is_kept_though_emacs_is_killed(world: World) -> None
     git(world, "commit", "-qm", "first")
     cli.is_free(read_file(file), write_file(file, NEW))
     emacs.holds("(eql 2 (gemini-companion-changes-left))")
-    emacs.holds(
-        """(with-current-buffer " *gemini-companion output*"
-             (save-excursion
-               (goto-char (point-min))
-               (search-forward "nothing is written any more" nil t)))"""
-    )
+    emacs.holds(QUIET)
     saved = world.home / ".emacs.d" / "gemini-companion" / "changes"
     eventually(lambda: any(saved.glob("*b.txt.eld")), "it is saved")
     git(world, "commit", "-qm", "mine", "b.txt")

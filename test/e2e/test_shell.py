@@ -232,7 +232,7 @@ def test_qwen_code(world: World) -> None:
     # It is linked only if it is installed.
     (world.scratch.home / ".qwen").mkdir(exist_ok=True)
     emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs)
+    link(world, emacs, "qwen")
     repository(world)
     cli = world.qwen(tools={"approvalMode": "yolo"})
     stays_connected(emacs, cli)
@@ -316,7 +316,10 @@ def test_tool_of_an_mcp_server(world: World, client: str) -> None:
     world.row = f"{client}: what tools of MCP servers write"
     (world.scratch.home / ".qwen").mkdir(exist_ok=True)
     emacs = world.emacs(world.file("a.txt", "a\n"))
-    (link_copilot if client == "copilot" else link)(world, emacs)
+    if client == "copilot":
+        link_copilot(world, emacs)
+    else:
+        link(world, emacs, client)
     repository(world)
     script = world.scratch.root / "server.py"
     script.write_text(MCP_SERVER)
@@ -368,6 +371,7 @@ def test_save_of_the_user_is_not_of_the_command(world: World) -> None:
     has(mine, b"user\nmine\n")
 
 
+@pytest.mark.shared("yolo")
 def test_only_what_needs_no_warning_is_undone_by_one_key(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
@@ -777,6 +781,7 @@ echo cli >new.c
 """
 
 
+@pytest.mark.shared("yolo")
 @pytest.mark.contract("Gemini CLI: files at which no snapshot has looked")
 def test_what_no_snapshot_has_looked_at_stays(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
@@ -823,12 +828,11 @@ def test_what_no_snapshot_has_looked_at_stays(world: World) -> None:
     assert {"#mine.txt#", ".#mine.txt"} <= after.keys()
 
 
+@pytest.mark.shared("asks")
 @pytest.mark.contract("Gemini CLI: commands that the user refuses")
 def test_refused_command_owns_nothing(world: World) -> None:
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs)
+    emacs, _, cli = linked(world, "default", "")
     repository(world)
-    cli = world.gemini()
     cli.model.script(shell_of_gemini("rm -r src"), say("never"))
     cli.prompt()
     cli.wait_for("Allow execution")
@@ -878,6 +882,7 @@ def test_lines_of_the_user_that_a_command_takes_come_back(world: World) -> None:
     has(file, b"user\r\none\r\ntwo\r\n")
 
 
+@pytest.mark.shared("yolo")
 def test_save_that_fails_and_a_busy_emacs_give_nothing_to_a_command(
     world: World,
 ) -> None:

@@ -46,29 +46,34 @@ FIXED = BAD + "# fix\n"
 FIXER = "grep -q fix a.py && sed -i 's/ +$//;/fix/d' a.py && >fixed; echo {}"
 LINKED = """
 (progn (require 'gemini-companion-tools)
-       (and (gemini-companion-tools-linked-p "gemini") t))
+       (and (gemini-companion-tools-linked-p {}) t))
 """
 TOOL = "mcp_emacs_diagnostics"
 NEW_ERROR = "Emacs sees 1 new error in a.py"
 
 
-def link(world: World, emacs: Emacs) -> None:
+def link(world: World, emacs: Emacs, client: str = "") -> None:
     """Give the command that links the CLIs, and answer yes to what it asks.
 
-    If they are linked already, only name their programs.  New errors are waited for as
-    long as the hook lives, for a busy machine.
+    Link only ``client`` if that is given: each takes seconds of a processor.  If they
+    are linked already, only name their programs.  New errors are waited for as long as
+    the hook lives, for a busy machine.
     """
     emacs.eval("(defvar gemini-companion-errors-timeout 4.5)")
-    programs = [("gemini", world.tools.gemini)]
+    programs = {"gemini": world.tools.gemini}
     if world.scratch.home.joinpath(".qwen").exists():
-        programs.append(("qwen", world.tools.qwen))
-    commands = " ".join(f"({lisp(name)} . {lisp(path)})" for name, path in programs)
+        programs["qwen"] = world.tools.qwen
+    commands = " ".join(
+        f"({lisp(name)} . {lisp(path if client in (name, '') else 'not-there')})"
+        for name, path in programs.items()
+    )
     emacs.eval(f"(setq gemini-companion-run-commands '({commands}))")
-    if emacs.value(LINKED):
+    if emacs.value(LINKED.format(lisp(client or "gemini"))):
         return
     # Emacs does not answer what Qwen Code asks permission for.
-    word = "all" if len(programs) == 1 else "yes"
-    emacs.command("gemini-companion-tools", "without confirmation", key=word[0])
+    word = "all" if client == "gemini" or len(programs) == 1 else "yes"
+    question = "without confirmation" if client != "qwen" else "asks permission for"
+    emacs.command("gemini-companion-tools", question, key=word[0])
     emacs.keys(*word[1:], "Enter")
     emacs.says("Linked")
 
