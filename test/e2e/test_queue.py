@@ -111,7 +111,7 @@ def test_keys_after_an_answer_are_text_nowhere(world: World) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30)], ids=str)
-@pytest.mark.shared("turn")
+@pytest.mark.shared("term")
 @differs
 def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
     world: World, size: tuple[int, int]
@@ -144,7 +144,7 @@ def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
 
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30)], ids=str)
-@pytest.mark.shared("turn")
+@pytest.mark.shared("term")
 @differs
 def test_six_files_of_a_turn_are_answered_by_the_keys_of_ediff(
     world: World, size: tuple[int, int]

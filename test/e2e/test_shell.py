@@ -672,6 +672,7 @@ def writes(world: World, emacs: Emacs, text: str) -> None:
                                          (car (last (gemini-companion-edits)))))""")
 
 
+@pytest.mark.shared("hooks")
 @differs
 def test_renamed_file_stays_while_its_old_name_is_taken(world: World) -> None:
     emacs = world.emacs(world.file("a.txt", "a\n"))
@@ -711,6 +712,7 @@ def test_renamed_file_stays_while_its_old_name_is_taken(world: World) -> None:
         eventually(lambda: not moved.exists(), "the new name is gone")  # noqa: B023
 
 
+@pytest.mark.shared("hooks")
 def test_cli_goes_on_if_emacs_hangs_or_the_server_is_killed(world: World) -> None:
     emacs = world.emacs(world.file("a.txt", "a\n"))
     link(world, emacs)

@@ -7,7 +7,7 @@ from harness.gemini import type_until
 from harness.model import say, write_file
 from harness.world import World
 
-pytestmark = pytest.mark.shared
+pytestmark = pytest.mark.shared("review")
 differs = pytest.mark.differs("Ediff, windows, frames and the redisplay")
 
 OLD = "\n".join(map(str, range(1, 31))) + "\n"
