@@ -9,7 +9,7 @@
 ;; verdict, the problems with remedies and buttons, the state, and one line about the
 ;; checks that passed.  The buffer is a page, see gemini-companion-page.el.  It is
 ;; redrawn when the server has answered a check, when CLIs connect, and when sharing is
-;; paused; a button acts only if its line is still true.
+;; paused or resumed; a button acts only if its line is still true.
 
 ;;; Code:
 
@@ -95,6 +95,7 @@ plists, see `gemini-companion-status--process-finding'."
                                 '(gemini-companion-mode-hook
                                   gemini-companion-session-changed-functions
                                   gemini-companion-context-pause-hook
+                                  gemini-companion-context-resume-hook
                                   gemini-companion-names-hosts-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _)

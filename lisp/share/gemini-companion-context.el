@@ -89,6 +89,9 @@ The mode sets it before this library is loaded.")
 (defvar gemini-companion-context-pause-hook nil
   "Hook run when sharing has been paused.")
 
+(defvar gemini-companion-context-resume-hook nil
+  "Hook run when sharing has been resumed.")
+
 (defvar gemini-companion-context-paused nil
   "Non-nil while sharing is paused.
 Set by `gemini-companion-pause'.")
@@ -495,8 +498,9 @@ connected, and reviews are displayed as usual."
   (interactive)
   (setq gemini-companion-context-paused (not gemini-companion-context-paused))
   (gemini-companion-context--send)
-  (when gemini-companion-context-paused
-    (run-hooks 'gemini-companion-context-pause-hook))
+  (run-hooks (if gemini-companion-context-paused
+                 'gemini-companion-context-pause-hook
+               'gemini-companion-context-resume-hook))
   (gemini-companion-part-update-lighter)
   (message "%s" (if gemini-companion-context-paused
                     (substitute-command-keys

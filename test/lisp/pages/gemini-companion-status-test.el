@@ -113,6 +113,14 @@ parts find."
                            (gemini-companion-test-refusal (push-button))))
             (should (eq paused gemini-companion-context-paused))))))))
 
+(ert-deftest gemini-companion-status-test-says-whether-sharing-is-paused ()
+  (let ((gemini-companion-context-paused nil))
+    (gemini-companion-status-test--with-status nil
+      (dolist (paused '(t nil))
+        (gemini-companion-pause)
+        (gemini-companion-test-eventually
+          (eq paused (and (string-search "sharing is paused" (buffer-string)) t)))))))
+
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'status-test)) _)
   "Return a finding with a title that the status does not know, and others."
   '(("Else" bad "Last") ("Sharing" bad "Third") ("Server" wait "First")
