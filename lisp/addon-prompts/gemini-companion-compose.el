@@ -476,15 +476,15 @@ submit it? "))
   (let* ((session (gemini-companion-compose--target))
          (state (and (gemini-companion-session-id session)
                      (gemini-companion-session-state session)))
-         (count (and state (gemini-companion-prompt-pending session))))
+         (count (gemini-companion-prompt-pending session)))
     (gemini-companion-label-header
-     (cons (if state
-               (concat (gemini-companion-session-name session)
-                       (pcase state
-                         ('working " is working")
-                         ('waiting " is waiting for an answer"))
-                       (and count (format "; %d queued" count)))
-             "Not connected")
+     (cons (concat (if state
+                       (gemini-companion-session-name session)
+                     "Not connected")
+                   (pcase state
+                     ('working " is working")
+                     ('waiting " is waiting for an answer"))
+                   (and count (format "; %d queued" count)))
            (mapcar (lambda (keys)
                      (concat "  " (substitute-command-keys keys)))
                    `(,@(and count '("\\[gemini-companion-compose-withdraw] withdraw"))

@@ -793,11 +793,13 @@ If PROBLEM is non-nil, display it, and add the text to the kill ring."
                    (cdr (memq task gemini-companion-prompt--tasks))))))
 
 (defun gemini-companion-prompt--of-session (session)
-  "Return the tasks of SESSION, the newest first."
+  "Return the tasks of SESSION, the newest first.
+If SESSION has no ID, return those that wait for a CLI to start."
   (seq-filter (lambda (task)
-                (when-let* ((other (funcall
-                                    (gemini-companion-prompt--task-find task))))
-                  (gemini-companion-session-same-p session other)))
+                (if-let* ((other (funcall
+                                  (gemini-companion-prompt--task-find task))))
+                    (gemini-companion-session-same-p session other)
+                  (null (gemini-companion-session-id session))))
               gemini-companion-prompt--tasks))
 
 (defun gemini-companion-prompt-pending (session)

@@ -430,6 +430,13 @@ is none."
                  (lambda () (setq started default-directory))))
         (gemini-companion-compose)
         (insert "Begin")
+        (gemini-companion-compose-submit)
+        ;; It can be withdrawn before there is a CLI.
+        (gemini-companion-compose)
+        (should (string-search "Not connected; 1 queued  C-c C-w withdraw"
+                               (eval (cadr header-line-format) t)))
+        (gemini-companion-compose-withdraw)
+        (should (equal "Begin" (buffer-string)))
         (gemini-companion-compose-submit))
       (should (equal directory started))
       ;; One that starts again when its directory is trusted.
