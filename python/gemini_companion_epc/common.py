@@ -122,7 +122,8 @@ def this_host() -> str:
 def is_left_behind(content: Facts) -> bool:
     """Return whether the Emacs of a discovery file is known to have exited.
 
-    It is not known on Windows.
+    It is not known on Windows.  Without /proc, as on macOS, a zombie counts as running:
+    the bridge has no psutil, and a run of ps would cost each hook more than it tells.
     """
     pid = content.get("ppid")
     # Another host may share this home directory; its PIDs mean nothing here.
