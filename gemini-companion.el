@@ -123,7 +123,7 @@
     (autoload 'gemini-companion-commit-message "gemini-companion-commit"
       "Insert a draft of the commit message at point: what you have asked CLIs for." t)
     (autoload 'gemini-companion-why "gemini-companion-why"
-      "Say which CLI has written the line at point, when, and for which prompt." t)
+      "Show which CLI wrote the line at point, when, and for which prompt." t)
     (autoload 'gemini-companion-forget "gemini-companion-saved"
       "Delete what is saved of this project for the next Emacs." t)
     ;; An undo list that was read from a file may call it.

@@ -712,7 +712,7 @@ undoes it.  On such a change, take that back."
     (gemini-companion-walk--go nil nil nil (concat text "; "))))
 
 (defun gemini-companion-restore-change ()
-  "Restore the changes that you have last undone or kept in the walk.
+  "Take back the last undo or keep of this walk.
 Go there, even to another file.  A new file that was deleted is created again."
   (interactive)
   (gemini-companion-walk--begin)

@@ -19,7 +19,7 @@
 ;;;; Commands
 
 (defun gemini-companion-why ()
-  "Say which CLI has written the line at point, when, and for which prompt.
+  "Show which CLI wrote the line at point, when, and for which prompt.
 Also say what became of it: whether you have accepted or kept it, and whether it
 was changed since."
   (interactive)

@@ -959,7 +959,7 @@ EDITS were answered by VERB, \"Accept\" or \"Reject\"."
                               (point)))))))))
 
 (defun gemini-companion-overview-accept ()
-  "Accept the proposal at point, or after asking those of the turn or CLI at point.
+  "Accept the proposal at point, or after a question all of the turn or CLI.
 In a hunk of several, ask whether to accept all of them.  The version that
 was displayed is accepted: if it is folded, or has been replaced, it is
 shown, and nothing is accepted.  Other requests of a CLI are displayed in
@@ -1012,7 +1012,7 @@ It must be as it is now; what they have not seen is shown."
         (user-error "Proposal has just appeared; read it, then type the key again"))))))
 
 (defun gemini-companion-overview-reject ()
-  "Reject the proposal at point, or after asking those of the turn or CLI at point.
+  "Reject the proposal at point, or after a question all of the turn or CLI.
 The version that was displayed is rejected, as by
 `gemini-companion-overview-accept'; your comments on it are the reason.  Other
 requests of a CLI are displayed in their own buffers."

@@ -36,7 +36,7 @@
 ;;;; Customization
 
 (defcustom gemini-companion-review-arrival 'when-idle
-  "When a proposed edit appears.
+  "Occasion on which a proposed edit appears.
 `when-idle' waits until nothing was typed for a moment, and no prompt,
 macro or search is active.  Then the review by Ediff begins if the
 terminal of the CLI is selected; otherwise the overview displays the

@@ -421,7 +421,7 @@ The hooks of the user do not run; many kill the compared buffers."
 ;;;; Commands
 
 (defun gemini-companion-ediff-exclude ()
-  "Exclude the current hunk, as Ediff copies the text of the file.
+  "Exclude the current hunk: copy the text of the file, as `a' of Ediff does.
 A hunk that is excluded already stays so."
   (interactive nil gemini-companion-review-mode)
   (if (and (gemini-companion-review-hunk-here)
@@ -430,7 +430,7 @@ A hunk that is excluded already stays so."
     (gemini-companion-review-toggle-hunk "rb")))
 
 (defun gemini-companion-ediff-restore ()
-  "Include the current hunk if it is excluded, as Ediff gives back the text of B."
+  "Restore the current hunk if it is excluded, as `rb' of Ediff does."
   (interactive nil gemini-companion-review-mode)
   (if (and (gemini-companion-review-hunk-here)
            (gemini-companion-ediff--excluded-p))

@@ -36,7 +36,7 @@
 ;;;; Customization
 
 (defcustom gemini-companion-review-view 'ediff
-  "What `gemini-companion-review' shows of a proposed edit.
+  "View in which `gemini-companion-review' shows a proposed edit.
 `ediff' is an Ediff session, `diff' its row in the overview, with the
 diff.  A file with a very long line always is a row, and so is one that
 is not new in a frame of less than 20 lines.
