@@ -123,7 +123,7 @@ the native compiler does it."
 Each file of the package is compiled alone, the others together."
   (let* ((files (batch--files))
          (groups (append (mapcar #'list (seq-filter #'batch--package-file-p files))
-                         (list (seq-remove #'batch--package-file-p files))))
+                         (delq nil (list (seq-remove #'batch--package-file-p files)))))
          (done 0)
          (status 0))
     (dolist (group groups)
