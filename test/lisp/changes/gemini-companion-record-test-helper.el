@@ -65,11 +65,12 @@ are the texts, lists of items."
 
 (defun gemini-companion-record-test--last (acts &optional counts)
   "Return the last of ACTS whose hunk satisfies COUNTS and is not undone."
-  (cl-find-if (pcase-lambda (`(,hunk . ,_))
-                (or (not (gemini-companion-record-test-hunk-p hunk))
+  (cl-loop for act in acts
+           for hunk = (car act)
+           when (or (not (gemini-companion-record-test-hunk-p hunk))
                     (and (not (gemini-companion-record-test-hunk-undone hunk))
-                         (or (null counts) (funcall counts hunk)))))
-              acts))
+                         (or (null counts) (funcall counts hunk))))
+           return act))
 
 (defun gemini-companion-record-test--here-p (item)
   "Return non-nil if the text has ITEM."
@@ -472,15 +473,16 @@ CHANGE is nil for a decision on an edit, whose hunks share changes with others."
   "Return the items with the texts LINES, a vector."
   (let ((table (make-hash-table :test 'equal)))
     (dolist (item (gemini-companion-record-test--get order))
-      (push item (gethash (gemini-companion-record-test-item-text item) table)))
-    (let ((items (mapcar (lambda (line)
-                           (or (car (gethash line table))
-                               (gemini-companion-record-test--wrong
-                                'exact "A line of nobody" line)))
-                         lines)))
-      (unless (length= items (length (seq-uniq items #'eq)))
-        (gemini-companion-record-test--wrong 'exact "A line twice" lines))
-      items)))
+      (puthash (gemini-companion-record-test-item-text item) item table))
+    (mapcar (lambda (line)
+              (pcase (gethash line table)
+                ('nil (gemini-companion-record-test--wrong
+                       'exact "A line of nobody" line))
+                ('twice (gemini-companion-record-test--wrong
+                         'exact "A line twice" lines))
+                (item (puthash line 'twice table)
+                      item)))
+            lines)))
 
 (defun gemini-companion-record-test--check-order (seq)
   "Signal that SEQ is wrong if an earlier text had its items in another order."
@@ -626,8 +628,8 @@ SEQ are the items of the text NOW, and TRUTH has their acts."
 (defun gemini-companion-record-test--check-items (what items true truth)
   "Check that ITEMS, the lines of WHAT, are those that are TRUE.
 TRUTH has the acts of all items."
-  (let ((more (seq-difference items true #'eq))
-        (less (seq-difference true items #'eq)))
+  (let ((more (seq-remove (lambda (item) (memq item true)) items))
+        (less (seq-remove (lambda (item) (memq item items)) true)))
     (when (or more less)
       (let ((vague (gemini-companion-record-test--vague truth)))
         (unless (seq-every-p (lambda (item) (gethash item vague)) (append more less))

@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; GC_RECORD_SEQUENCES is the number of sequences of everyday use, 500 if it is unset.
+;; GC_RECORD_SEQUENCES is the number of sequences of each kind, 200 if it is unset.
 
 ;;; Code:
 
@@ -62,8 +62,8 @@ what became of hunks there; `without' returns the text without hunks."
               (byte-compile name))))
 
 (defun gemini-companion-record-test-count ()
-  "Return the number of sequences of everyday use."
-  (string-to-number (or (getenv "GC_RECORD_SEQUENCES") "500")))
+  "Return the number of sequences of each kind."
+  (string-to-number (or (getenv "GC_RECORD_SEQUENCES") "200")))
 
 (defun gemini-companion-record-test-permille (kind wrong count)
   "Return how many of 1,000 sequences are WRONG by KIND, of COUNT."

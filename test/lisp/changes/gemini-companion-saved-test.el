@@ -1117,7 +1117,6 @@ An Emacs that worked there was KILLED at that time.  Return what is wrong."
               (gemini-companion-saved-test-log-step (format "f%d" n)))))
       (gemini-companion-saved-test-end 'killed))))
 
-(provide 'gemini-companion-saved-test)
 ;;;; Bytes
 
 (defconst gemini-companion-saved-test-formats
@@ -1131,54 +1130,68 @@ An Emacs that worked there was KILLED at that time.  Return what is wrong."
    (mapconcat #'concat (cl-mapcar #'concat (list "one" line "three") ends) "")
    coding))
 
-(defun gemini-companion-saved-test-conversions (function)
-  "Call FUNCTION with the bytes of all pairs of formats, without and with a change.
-The third argument is a phrase about them."
-  (pcase-dolist (`(,mark . ,mark-after) '((nil . nil) (nil . t) (t . nil) (t . t)))
-    (pcase-dolist (`(,name . ,ends) gemini-companion-saved-test-formats)
-      (pcase-dolist (`(,name-after . ,ends-after) gemini-companion-saved-test-formats)
-        (dolist (line '("zw\u00f6lf" "zwei"))
-          (let ((before (gemini-companion-saved-test-bytes
-                         ends "zw\u00f6lf"
-                         (if mark 'utf-8-with-signature-unix 'utf-8-unix)))
-                (after (gemini-companion-saved-test-bytes
-                        ends-after line
-                        (if mark-after 'utf-8-with-signature-unix 'utf-8-unix))))
-            (unless (equal before after)
-              (funcall function before after
-                       (format "%s%s -> %s%s %s" name (if mark " mark" "")
-                               name-after (if mark-after " mark" "") line)))))))))
+(defun gemini-companion-saved-test-conversions ()
+  "Return the bytes of all pairs of formats, without and with a change.
+The value is four lists of lists (BEFORE AFTER PHRASE), one for each pair of
+marks at the beginning."
+  (mapcar
+   (pcase-lambda (`(,mark . ,mark-after))
+     (let ((conversions nil))
+       (pcase-dolist (`(,name . ,ends) gemini-companion-saved-test-formats)
+         (pcase-dolist (`(,name-after . ,ends-after) gemini-companion-saved-test-formats)
+           (dolist (line '("zw\u00f6lf" "zwei"))
+             (let ((before (gemini-companion-saved-test-bytes
+                            ends "zw\u00f6lf"
+                            (if mark 'utf-8-with-signature-unix 'utf-8-unix)))
+                   (after (gemini-companion-saved-test-bytes
+                           ends-after line
+                           (if mark-after 'utf-8-with-signature-unix 'utf-8-unix))))
+               (unless (equal before after)
+                 (push (list before after
+                             (format "%s%s -> %s%s %s" name (if mark " mark" "")
+                                     name-after (if mark-after " mark" "") line))
+                       conversions))))))
+       (nreverse conversions)))
+   '((nil . nil) (nil . t) (t . nil) (t . t))))
 
 (defun gemini-companion-saved-test-lines (bytes)
   "Return the text of BYTES as a CLI reports it without its line ends."
   (gemini-companion-text-normalized (decode-coding-string bytes 'utf-8-unix)))
 
-(defmacro gemini-companion-saved-test-each-conversion (text &rest body)
-  "Evaluate BODY with a file that had `before' and has `after', and restarted.
-If TEXT is non-nil, the CLI has reported what TEXT makes of the bytes; otherwise
-a command has written them.  In BODY, the edit is `edit'."
-  (declare (indent 1) (debug t))
-  `(let ((text ,text))
-     (gemini-companion-saved-test-conversions
-      (lambda (before after phrase)
-        (dolist (restart '(nil t))
-          (ert-info ((format "%s%s" phrase (if restart ", after a restart" "")))
-            (gemini-companion-saved-test-with '(("a" ""))
-              (let ((file (expand-file-name "a")))
-                (gemini-companion-test-write file after)
-                (if text
-                    (gemini-companion-reported-write
-                     session file (funcall text before) (funcall text after))
-                  (gemini-companion-reported-bytes
-                   session file before after "convert a"))
-                (when restart
-                  (gemini-companion-saved-test-restart)
-                  (gemini-companion-saved-test-be-idle))
-                (let ((edit (car (gemini-companion-edits))))
-                  ;; A write that has changed no line is not saved.
-                  (should (or edit (and restart (string-suffix-p "\u00f6lf" phrase))))
-                  (when edit
-                    ,@body))))))))))
+(defun gemini-companion-saved-test-each-conversion (convert restart function)
+  "Call FUNCTION for each conversion of a file, after a restart if RESTART.
+CONVERT is called with the name of the file, its bytes before and those that it
+has.  FUNCTION is called with the same, a phrase and the edit.  The files
+with the same marks have a directory and a restart in common."
+  (dolist (conversions (gemini-companion-saved-test-conversions))
+    (gemini-companion-saved-test-with nil
+      (let ((files (seq-map-indexed (lambda (_ k) (expand-file-name (format "a%d" k)))
+                                    conversions)))
+        (cl-mapc (pcase-lambda (file `(,before ,after ,_))
+                   (gemini-companion-test-write file after)
+                   (funcall convert session file before after))
+                 files conversions)
+        (when restart
+          (gemini-companion-saved-test-restart)
+          (gemini-companion-saved-test-be-idle))
+        (let ((edits (gemini-companion-edits)))
+          (cl-mapc
+           (pcase-lambda (file `(,before ,after ,phrase))
+             (ert-info (phrase)
+               (let ((edit (seq-find (lambda (edit)
+                                       (equal file (gemini-companion-edit-true-name edit)))
+                                     edits)))
+                 ;; A write that has changed no line is not saved.
+                 (should (or edit (and restart (string-suffix-p "\u00f6lf" phrase))))
+                 (when edit
+                   (funcall function file before after phrase edit)))))
+           files conversions))))))
+
+(defun gemini-companion-saved-test-reports (text)
+  "Return a function that reports the bytes of a file, converted by TEXT."
+  (lambda (session file before after)
+    (gemini-companion-reported-write
+     session file (funcall text before) (funcall text after))))
 
 (defun gemini-companion-saved-test-concern (edit)
   "Return what else the user has to know before EDIT is undone, or nil."
@@ -1186,49 +1199,62 @@ a command has written them.  In BODY, the edit is `edit'."
    (car (gemini-companion-undo--plan-edits (list edit) nil))))
 
 (ert-deftest gemini-companion-saved-conversion-by-a-command-is-undone-byte-for-byte ()
-  (gemini-companion-saved-test-each-conversion nil
-    (gemini-companion-test-undo-edit edit)
-    (should (equal before (gemini-companion-text-bytes file)))))
+  (dolist (restart '(nil t))
+    (gemini-companion-saved-test-each-conversion
+     (lambda (session file before after)
+       (gemini-companion-reported-bytes session file before after "convert a"))
+     restart
+     (lambda (file before _after _phrase edit)
+       (gemini-companion-test-undo-edit edit)
+       (should (equal before (gemini-companion-text-bytes file)))))))
 
 (ert-deftest gemini-companion-saved-conversion-by-a-cli-is-undone-byte-for-byte ()
   :tags '(pure)
-  (gemini-companion-saved-test-each-conversion
-      (lambda (bytes) (decode-coding-string bytes 'utf-8-unix))
-    (should-not (gemini-companion-saved-test-concern edit))
-    (gemini-companion-test-undo-edit edit)
-    (should (equal before (gemini-companion-text-bytes file)))))
+  (dolist (restart '(nil t))
+    (gemini-companion-saved-test-each-conversion
+     (gemini-companion-saved-test-reports
+      (lambda (bytes) (decode-coding-string bytes 'utf-8-unix)))
+     restart
+     (lambda (file before _after _phrase edit)
+       (should-not (gemini-companion-saved-test-concern edit))
+       (gemini-companion-test-undo-edit edit)
+       (should (equal before (gemini-companion-text-bytes file)))))))
 
 ;; Gemini CLI reports its edits so.
 (ert-deftest gemini-companion-saved-conversion-that-is-not-reported-is-not-guessed ()
   :tags '(pure)
-  (gemini-companion-saved-test-each-conversion #'gemini-companion-saved-test-lines
-    ;; A report of a file with plain line ends may have all that the file had.
-    (unless (or (equal after (gemini-companion-text-utf-8
-                              (gemini-companion-saved-test-lines after)))
-                (string-suffix-p "\u00f6lf" phrase))
-      (should (eq 'line-ends (gemini-companion-saved-test-concern edit)))
-      (gemini-companion-test-answering #'always
-        (gemini-companion-test-undo-edit edit))
-      (should (equal (gemini-companion-saved-test-lines before)
-                     (gemini-companion-saved-test-lines
-                      (gemini-companion-text-bytes file)))))))
+  (dolist (restart '(nil t))
+    (gemini-companion-saved-test-each-conversion
+     (gemini-companion-saved-test-reports #'gemini-companion-saved-test-lines)
+     restart
+     (lambda (file before after phrase edit)
+       ;; A report of a file with plain line ends may have all that the file had.
+       (unless (or (equal after (gemini-companion-text-utf-8
+                                 (gemini-companion-saved-test-lines after)))
+                   (string-suffix-p "\u00f6lf" phrase))
+         (should (eq 'line-ends (gemini-companion-saved-test-concern edit)))
+         (gemini-companion-test-answering #'always
+           (gemini-companion-test-undo-edit edit))
+         (should (equal (gemini-companion-saved-test-lines before)
+                        (gemini-companion-saved-test-lines
+                         (gemini-companion-text-bytes file)))))))))
 
 (ert-deftest gemini-companion-saved-conversion-of-a-visited-file-is-known ()
-  (gemini-companion-saved-test-conversions
-   (lambda (before after phrase)
+  (gemini-companion-saved-test-each-conversion
+   (lambda (session file before after)
+     (gemini-companion-test-write file before)
+     (find-file file)
+     (gemini-companion-test-write file after)
+     (gemini-companion-reported-write
+      session file (gemini-companion-saved-test-lines before)
+      (gemini-companion-saved-test-lines after))
+     (gemini-companion-revert-now file))
+   nil
+   (lambda (file before _after phrase edit)
      (unless (string-suffix-p "\u00f6lf" phrase)
-       (ert-info (phrase)
-         (gemini-companion-saved-test-with '(("a" ""))
-           (gemini-companion-test-write "a" before)
-           (find-file "a")
-           (gemini-companion-test-write "a" after)
-           (gemini-companion-reported-write
-            session buffer-file-name (gemini-companion-saved-test-lines before)
-            (gemini-companion-saved-test-lines after))
-           (gemini-companion-revert-now buffer-file-name)
-           (let ((edit (car (gemini-companion-edits))))
-             (should-not (gemini-companion-saved-test-concern edit))
-             (gemini-companion-test-undo-edit edit)
-             (should (equal before (gemini-companion-text-bytes "a"))))))))))
+       (should-not (gemini-companion-saved-test-concern edit))
+       (gemini-companion-test-undo-edit edit)
+       (should (equal before (gemini-companion-text-bytes file)))))))
 
+(provide 'gemini-companion-saved-test)
 ;;; gemini-companion-saved-test.el ends here
