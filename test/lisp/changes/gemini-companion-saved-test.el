@@ -409,6 +409,7 @@ Before the next restart, call REPAIR, if given, with the name."
          (gemini-companion-saved-test-rewrite file (cdr damage)))))))
 
 (ert-deftest gemini-companion-saved-file-with-other-values-loses-only-its-own-changes ()
+  :tags '(pure)
   (dolist (data '("17" "\"text\"" "(:record 5)" "(:record (:edits 7 :record ((1) 2)))"
                   "(:record (:edits ((:before (0 0 \"\") :after (9 9 5))) :record nil))"
                   "(:items ((changes . 5)) :record t)" "(:items 5)" "#1=(:record #1#)"
@@ -1034,7 +1035,7 @@ Report what is wrong.  For FIRST, see `gemini-companion-saved-test-work'."
 
 (defun gemini-companion-saved-test-count ()
   "Return how many Emacsen to kill."
-  (string-to-number (or (getenv "GC_KILLS") "5")))
+  (string-to-number (or (getenv "GC_KILLS") "3")))
 
 (ert-deftest gemini-companion-saved-changes-survive-kills-at-random-moments ()
   :tags '(pure)

@@ -29,7 +29,7 @@
                             '("one" "two"))))
       (unwind-protect
           (progn
-            (dotimes (_ (string-to-number (or (getenv "GC_RESTARTS") "3")))
+            (dotimes (_ (string-to-number (or (getenv "GC_RESTARTS") "2")))
               (gemini-companion-test-replacing
                 (gemini-companion-restart))
               (should (equal '("" "")
@@ -78,6 +78,7 @@
     (should-not gemini-companion-mode)))
 
 (ert-deftest gemini-companion-server-that-is-replaced-keeps-its-place ()
+  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (dolist (replace (list (lambda ()
                              ;; Printing the state of a server keeps Emacs busy
@@ -129,6 +130,7 @@
 ;;;; One process
 
 (ert-deftest gemini-companion-server-that-cannot-start-is-reported ()
+  :tags '(pure)
   (let ((warning (gemini-companion-test-failure
                   "sh" "-c" "echo 'no module named mcp' >&2; exit 3")))
     (dolist (text '("exited with status 3" "no module named mcp" "sh -c"
@@ -171,6 +173,7 @@ Customize `gemini-companion-server-command' to"
 
 ;; It was waited for without an end.
 (ert-deftest gemini-companion-server-that-is-killed-fails-what-it-was-asked ()
+  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((answers nil))
       (signal-process (gemini-companion-test-pid) 'SIGSTOP)
