@@ -51,8 +51,8 @@
             (lambda (prompt &rest _)
               (when (string-prefix-p "Please answer y or n." prompt)
                 (error "No answer to: %s" prompt))))
-;; Half of the time would be garbage collection.
-(setq gc-cons-threshold (* 64 1024 1024)
+;; Half of the time would be garbage collection, and with 64 MB still a tenth.
+(setq gc-cons-threshold (* 256 1024 1024)
       load-prefer-newer t
       text-quoting-style 'grave
       package-user-dir (expand-file-name (getenv "GC_ELPA"))
