@@ -150,7 +150,7 @@ The name of a private function may say enough."
          ;; Here these are nouns.
          (checkdoc-common-verbs-wrong-voice
           (seq-remove (lambda (verb)
-                        (member (car verb) '("changes" "marks" "turns")))
+                        (member (car verb) '("changes" "marks" "prompts" "turns")))
                       checkdoc-common-verbs-wrong-voice))
          (checkdoc-diagnostic-buffer " *checkdoc*")
          (checkdoc-create-error-function

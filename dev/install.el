@@ -193,7 +193,7 @@ The new files are in the repository on the command line, not committed."
       (install--check (find-library-name (file-name-base file))))))
 
 (defun install-check-removed ()
-  "Check that no command of the add-on in the directory on the command line is there."
+  "Check that the add-on in the directory on the command line has no command here."
   (install-dependencies)
   (let ((features (mapcar #'file-name-base
                           (file-expand-wildcards (concat (install--argument) "/*.el"))))
