@@ -33,9 +33,9 @@
      ("V" gemini-companion-check "Check the turn" (overview)
       :enable overview-written))
     ("Go to" "^"
-     ("M-?" gemini-companion-references "References elsewhere" (overview)))
+     ("M-?" gemini-companion-references "Other references" (overview)))
     ("Code" "w"
-     ("M-?" gemini-companion-references "References elsewhere" (global)
+     ("M-?" gemini-companion-references "Other references" (global)
       :enable changes-here))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-check)))

@@ -22,7 +22,7 @@ REMOVED = [ADD_ONS, *((name,) for name in ADD_ONS if os.environ.get("GC_CORE"))]
 
 # What an add-on has in a menu or in the status.
 ROWS = {
-    "check": ["References elsewhere"],
+    "check": ["Other references"],
     "prompts": ["Write a prompt", "Send what is at point", "Reject, say why"],
     "remote": [],
     "tools": ["Link CLIs"],

@@ -306,7 +306,7 @@ prompts, the last first, and `saved' what would be saved."
 (ert-deftest gemini-companion-run-offers-to-set-what-is-not-set ()
   :tags '(pure)
   (pcase-dolist (`(,client ,answer ,text . ,questions)
-                 '(("gemini" t "" "IDE integration is off .*; change that\\? \\'")
+                 '(("gemini" t "" "IDE integration is off .*; change this setting\\? \\'")
                    ("qwen" t "{}" "IDE integration is off" "may write without asking")
                    ("qwen" t "{\"tools\": {\"approvalMode\": \"yolo\"}}"
                     "IDE integration is off")
