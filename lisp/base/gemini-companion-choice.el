@@ -63,7 +63,7 @@ The user has typed them before the next question, and has not seen it."
 
 (defun gemini-companion-choice-yes-or-no-p (question)
   "Ask QUESTION by `yes-or-no-p', which gets no key that was typed before it.
-The user may have made that ask for a single key."
+A single key answers it if `use-short-answers' is non-nil."
   (gemini-companion-choice-forget-keys)
   (yes-or-no-p question))
 

@@ -53,14 +53,14 @@ class File(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How files are written, and what goes before that."""
+    """How files are restored, and what Emacs has deleted before that."""
 
     modes: int
-    """Those of a new directory; a new file has those of them that it can have."""
+    """The permissions of a new directory, to which those of a new file are limited."""
     backups: str
     """The directory for the bytes of files while they are written in place."""
     checks: bool
-    """Whether nothing is changed yet, as Emacs deletes files next."""
+    """Whether to compare the files only, before Emacs deletes some of them."""
     gone: Sequence[str]
     """Files that were deleted; of their directories, those of `tree` stay."""
     tree: str
@@ -71,9 +71,10 @@ class _Problem(Exception):
 
 
 def restore(store: Store, files: Sequence[File], plan: Plan) -> list[str]:
-    """Change ``files`` below the root of ``store``; return why not, or "", for each.
+    """Restore ``files`` below the root of ``store``.
 
-    Those that are to be deleted are compared only; so are all if the ``plan`` says it.
+    Return for each "", or the reason why it was not restored.  Only compare those that
+    are to be deleted, and all if ``plan.checks``.
     Raise GitError, and change nothing, if ``store`` lacks any content.
     """
     for name in [*(file.name for file in files), *plan.gone]:
@@ -114,7 +115,10 @@ def _directories(store: Store, plan: Plan) -> list[str]:
 
 
 def _put(root: str, file: File, content: bytes, plan: Plan) -> None:
-    """Give ``file`` below ``root`` its ``content`` if it is as it should be now."""
+    """Write ``content`` to ``file`` below ``root``, or only compare it.
+
+    Raises _Problem if the file is not what ``file`` says that it is now.
+    """
     path = os.path.join(root, file.name)
     parent = os.path.dirname(file.name)
     while parent:
