@@ -308,7 +308,9 @@ What was reported needs no attention: it is in the face `shadow'."
                             (gemini-companion-undone-of-session session))))
         (time (alist-get session gemini-companion-undone--reported nil nil
                          #'gemini-companion-session-same-p)))
-    (cond ((< 0 count) (format "%d undone to report" count))
+    (cond ((< 0 count) (format (ngettext "%d undone change to report"
+                                         "%d undone changes to report" count)
+                               count))
           (time (propertize (format-time-string "undone reported %H:%M" time)
                             'face 'shadow)))))
 

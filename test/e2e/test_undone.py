@@ -57,7 +57,9 @@ def is_added_once(
     for file in files:
         emacs.eval(UNDO.format(file=lisp(file)))
         eventually(lambda file=file: "one" in file.read_text(), "the edit is undone")
-    eventually(lambda: "1 undone to report" in emacs.value(OVERVIEW), "it is shown")
+    eventually(
+        lambda: "1 undone change to report" in emacs.value(OVERVIEW), "it is shown"
+    )
     emacs.eval(PAUSE)
     cli.is_free()
     assert len(added(cli)) == before

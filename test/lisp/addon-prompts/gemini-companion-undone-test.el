@@ -122,7 +122,7 @@ the next change."
     (should-not (funcall ask))
     (funcall undo)
     (gemini-companion-list)
-    (should (string-search "1 undone to report" (buffer-string)))
+    (should (string-search "1 undone change to report" (buffer-string)))
     (let ((text (funcall ask)))
       (should (string-match-p "undone these changes of yours" text))
       (should (string-suffix-p "\n\na:1\n  1" text)))
