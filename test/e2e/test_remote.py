@@ -101,8 +101,9 @@ def by_hand(world: World, host: Host, is_qwen: bool) -> Gemini:
     model, name = world.model(), f"cli-{host.name}"
     module = qwen if is_qwen else gemini
     program = module.script(world.tools, world.scratch, model, name)
-    container = [f"{key}={value}" for key, value in gemini.in_container().items()]
-    command = [str(host.program), host.name, "env", *container, str(program)]
+    values = {**gemini.in_container(), "QWEN_CODE_NO_RELAUNCH": "1"}
+    assigned = [f"{key}={value}" for key, value in values.items()]
+    command = [str(host.program), host.name, "env", *assigned, str(program)]
     terminal = world.tmux.start(name, command, world.scratch.root, {}, gemini.SIZE)
     return (Qwen if is_qwen else Gemini)(terminal, model)
 
@@ -120,7 +121,7 @@ def text_of(host: Host, file: Path) -> str:
 def test_run_connects_there_and_an_accepted_text_is_written_there(
     world: World, host_of: HostOf
 ) -> None:
-    far = host_of("far", "ssh", delay=0.15)
+    far = host_of("far", "ssh", delay=0.05)
     here = world.file("a.txt", "here\n")
     there = far.file("a.txt", "one\ntwo\n")
     emacs, reviews = start(world, far, there)

@@ -37,6 +37,7 @@ RUN = """#!/bin/sh
 name=$1; shift
 exec nsenter -t "$(cat {root}/$name/pid)" -m {user} \\
     env -i HOME={root}/$name/home TMPDIR={root}/$name/tmp PATH="$PATH" \\
+    NODE_COMPILE_CACHE="$NODE_COMPILE_CACHE" \\
     LANG=C.UTF-8 SHELL=/bin/sh TERM="$TERM" {mark}={root} \\
     sh -c 'cd {project} && exec "$@"' sh "$@"
 """
@@ -73,7 +74,7 @@ AuthorizedKeysFile {root}/{name}/key.pub
 StrictModes no
 PasswordAuthentication no
 LogLevel QUIET
-SetEnv TMPDIR={root}/{name}/tmp PATH={path} {mark}={root}
+SetEnv TMPDIR={root}/{name}/tmp PATH={path} {mark}={root} {cache}
 """
 
 # relay SECONDS COMMAND...: run COMMAND, and delay what it reads and writes.
@@ -188,6 +189,7 @@ class Host:
             "library": next(SSHD.glob("usr/lib/*-linux-gnu*")),
             "sshd": SSHD / "usr/sbin/sshd",
             "path": os.environ["PATH"],
+            "cache": f"NODE_COMPILE_CACHE={os.environ.get('NODE_COMPILE_CACHE', '')}",
             "mark": MARK,
             "home": self.home,
         }
