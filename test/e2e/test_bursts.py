@@ -2,7 +2,7 @@
 """Keys as people type them: in a macro, or ahead of a busy Emacs.
 
 There is no redisplay between two commands then.  What was not displayed is not
-answered.
+answered.  Ediff does not end Emacs, whose garbage is collected meanwhile.
 """
 
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from harness.emacs import DRAWN, SIZE, Emacs
+from harness.random_keys import COLLECT
 from harness.wait import wait_until_saved
 from harness.world import World
 
@@ -27,6 +28,13 @@ SETUP = """
 (global-set-key (kbd "<f6>") #'gemini-companion-list)
 (global-set-key (kbd "<f7>") #'gemini-companion-next-change)
 (global-set-key (kbd "<f8>") #'gemini-companion-undo-change)
+;; Strings that are made for each redisplay, as many people have them.
+(setq-default mode-line-format
+              '(:eval (list (propertize (make-string 9 ?z) 'face (list 'bold))
+                            (propertize "%b" 'face (list 'italic)))))
+{collect}
+;; Where the keys alone change windows, they may end any Emacs.
+(when (eq 'diff '{view}) (remove-hook 'post-command-hook #'e2e-collect))
 """
 
 
@@ -48,7 +56,7 @@ class Scene:
         self.files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]
         self.emacs: Emacs = world.emacs(
             world.file("mine.txt", "mine\n"),
-            extra=SETUP.replace("{view}", view),
+            extra=SETUP.replace("{view}", view).replace("{collect}", COLLECT),
             **options,
         )
         # After an answer of the test before, and no key, a review begins by itself.

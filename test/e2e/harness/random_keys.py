@@ -16,6 +16,21 @@ FILES = 12
 OLD = "".join(f"line {number}, as any other\n" for number in range(1, 61))
 # The keys below, and functions to end what asks.
 SETUP = f"(load {lisp(ROOT / 'test' / 'soak' / 'keys.el')})"
+# Garbage is collected after each command that changes windows, whose strings are freed
+# then.  A message for each collection would be a string of the test that is freed.
+COLLECT = """
+(progn
+  (defvar e2e-collected nil "The windows at the last collection.")
+  (defun e2e-collect ()
+    (let ((windows (mapcar (lambda (window)
+                             (cons (window-buffer window) (window-edges window)))
+                           (window-list nil t (frame-first-window)))))
+      (unless (or (active-minibuffer-window) (equal windows e2e-collected))
+        (setq e2e-collected windows)
+        (garbage-collect)
+        (garbage-collect))))
+  (add-hook 'post-command-hook #'e2e-collect 100))
+"""
 
 # Keys of the package, with their weights; each is a tuple of keys, as tmux spells them.
 OURS = {
