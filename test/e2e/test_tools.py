@@ -60,6 +60,8 @@ def link(world: World, emacs: Emacs, client: str = "") -> None:
     the hook lives, for a busy machine.
     """
     emacs.eval("(defvar gemini-companion-errors-timeout 4.5)")
+    # To link, Gemini CLI would start itself again: a second of a processor.
+    emacs.eval('(setenv "GEMINI_CLI_NO_RELAUNCH" "1")')
     programs = {"gemini": world.tools.gemini}
     if world.scratch.home.joinpath(".qwen").exists():
         programs["qwen"] = world.tools.qwen
