@@ -391,8 +391,12 @@ def load_http() -> Callable[..., Awaitable[None]]:
     """Import the HTTP server, and return the function that runs it."""
     # This takes half a second, in which clients wait in the listen queue, and 40 MB.
     # A sixth of it would be garbage collections, though most of what is made stays.
+    # Another sixth: the validators of all models of MCP.  Few are used, each made then.
     gc.disable()
     try:
+        from pydantic import BaseModel
+
+        BaseModel.model_config["defer_build"] = True
         from .http import serve
     finally:
         gc.enable()

@@ -2,25 +2,11 @@
 """Tests of the hosts where CLIs run."""
 
 import asyncio
-import subprocess
-import sys
 
 import pytest
 
 from gemini_companion_epc.hosts import Hosts
 from gemini_companion_epc.types import RemoteError
-
-
-def test_the_module_for_a_remote_host_is_imported_with_the_first_one() -> None:
-    program = """
-import sys
-import gemini_companion_epc.server, gemini_companion_epc.http
-print("gemini_companion_epc.outpost" in sys.modules)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"
 
 
 def test_without_another_host_each_file_is_local() -> None:

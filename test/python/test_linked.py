@@ -2,8 +2,6 @@
 """Tests of linking CLIs."""
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,25 +9,6 @@ import pytest
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.linked import Linked
 from scene import Rig
-
-
-def test_the_answers_to_linked_clis_are_imported_by_linking() -> None:
-    program = """
-import sys
-from gemini_companion_epc import http, server
-from gemini_companion_epc.linked import Linked
-
-linked, name = Linked(None, None, None), "gemini_companion_epc.questions"
-print(name in sys.modules, linked.questions)
-linked.turn(True)
-print(name in sys.modules, type(linked.questions).__name__)
-linked.turn(False)
-print(linked.questions)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines() == ["False None", "True Questions", "None"]
 
 
 @pytest.mark.anyio

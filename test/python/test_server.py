@@ -393,13 +393,36 @@ def test_what_is_made_is_private_whatever_the_umask(
     assert {path.name for path in made if path.stat().st_mode & 0o077} == set()
 
 
-def test_nothing_heavy_is_imported_before_the_port_is_printed() -> None:
-    code = (
-        "import sys, gemini_companion_epc.server\n"
-        "print([name for name in ('mcp', 'hypercorn', 'pydantic', 'starlette', 'anyio')"
-        " if name in sys.modules])"
-    )
-    assert run_python("-c", code).stdout == "[]\n"
+def test_nothing_is_loaded_before_it_is_needed() -> None:
+    program = """
+import sys
+from gemini_companion_epc import server
+
+def loaded(*names):
+    return [name for name in names if name in sys.modules]
+
+print("the port:", loaded("mcp", "hypercorn", "pydantic", "starlette", "anyio"))
+server.load_http()
+from gemini_companion_epc.linked import Linked
+from mcp_types import CallToolResult, ElicitResult
+late = "gemini_companion_epc.outpost", "gemini_companion_epc.questions"
+linked = Linked(None, None, None)
+print("a client:", loaded(*late), linked.questions)
+CallToolResult(content=[])
+complete = CallToolResult.__pydantic_complete__, ElicitResult.__pydantic_complete__
+print("a model:", *complete)
+linked.turn(True)
+print("links:", loaded(*late), type(linked.questions).__name__)
+linked.turn(False)
+print("none:", linked.questions)
+"""
+    assert run_python("-c", program).stdout.splitlines() == [
+        "the port: []",
+        "a client: [] None",
+        "a model: True False",
+        "links: ['gemini_companion_epc.questions'] Questions",
+        "none: None",
+    ]
 
 
 @pytest.mark.anyio
