@@ -65,6 +65,8 @@ _CONFIG = """[core]
 """
 # What says how the file system of the user's repository treats names and modes.
 _FILE_SYSTEM = r"^core\.(filemode|ignorecase|precomposeunicode|symlinks)$"
+_FILES = ("--type=path", "--get-regexp", r"^core\.(excludes|attributes)file$")
+_LINE_END_SETTINGS = ("--get-regexp", r"^core\.(autocrlf|eol)$")
 _FORMAT = "--show-object-format"
 _USER_FILES = ("objects", "logs/HEAD", "info/exclude", "info/attributes", "index")
 _OWN_FILES = ("objects", "HEAD", "config", "info/attributes", "info/exclude")
@@ -330,6 +332,8 @@ class Store:
         self._ignored: tuple[bytes, frozenset[bytes]] = b"", frozenset()
         self._large: set[str] = set()
         self._files: dict[str, str] = {}
+        self._format = ""
+        self._settings: dict[str, str] = {}
         self._alternates: dict[str, str] = {}
         self._reflog = ""
         self._head = Head()
@@ -428,14 +432,13 @@ class Store:
         (store / "HEAD").write_text("ref: refs/heads/none\n")
         (store / "info/attributes").write_text(_ATTRIBUTES)
         self._files = self._user_files()
-        is_sha256 = False
         exclude = b""
-        if self._files:
-            is_sha256 = self._ask("rev-parse", _FORMAT) == "sha256"
+        is_sha256 = self._format == "sha256"
         config = _CONFIG.format(version=int(is_sha256), devnull=os.devnull)
         if is_sha256:
             config += "[extensions]\n\tobjectFormat = sha256\n"
         if self._files:
+            self._settings = self._user_settings()
             config += self._user_config()
             objects = _quoted(self._files["objects"])
             self._alternates = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
@@ -449,7 +452,7 @@ class Store:
         listed = self._ask("config", "--type=bool", "--get-regexp", _FILE_SYSTEM)
         lines = [line.split(" ") for line in listed.splitlines()]
         settings = [f"\t{name.partition('.')[2]} = {value}" for name, value in lines]
-        if not (ignored := self._ask("config", "--path", "core.excludesFile")):
+        if not (ignored := self._settings.get("core.excludesfile", "")):
             # The default, which git would search with the user's settings.
             base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
             ignored = os.path.join(os.path.expanduser(base), "git", "ignore")
@@ -457,6 +460,15 @@ class Store:
         if os.path.isfile(ignored):
             settings.append(f"\texcludesFile = {_quoted(ignored)}")
         return "\n".join(["[core]", *settings, ""])
+
+    def _user_settings(self) -> dict[str, str]:
+        """Return the settings of the user that name files, or convert line ends."""
+        found = {}
+        for options in _FILES, _LINE_END_SETTINGS:
+            for entry in self._ask("config", "-z", *options).split("\0")[:-1]:
+                name, _, value = entry.partition("\n")
+                found[name] = value
+        return found
 
     def _ask(self, *arguments: str) -> str:
         """Return what git says about the user's repository, "" if nothing."""
@@ -466,11 +478,11 @@ class Store:
         """Return the absolute names of files of the user's repository, {} without."""
         command = "rev-parse", "--path-format=absolute"
         words = [word for name in _USER_FILES for word in ("--git-path", name)]
-        files = self._ask(*command, *words).split("\n")
+        *files, self._format = self._ask(*command, *words, _FORMAT).split("\n")
         if len(files) > len(_USER_FILES):
             # A directory may have any name.
             files = [self._ask(*command, "--git-path", name) for name in _USER_FILES]
-        return dict(zip(_USER_FILES, files, strict=True)) if files[0] else {}
+        return dict(zip(_USER_FILES, files, strict=True)) if files else {}
 
     def _copy_index(self) -> None:
         """Begin with what the user's index tells about files that are as committed."""
@@ -547,9 +559,9 @@ class Store:
 
     def _converts_line_ends(self) -> bool:
         """Return whether git converts line ends of files without attributes."""
-        return self._ask("config", "core.autocrlf") not in ("", "false") or self._ask(
-            "config", "core.eol"
-        ) not in ("", "lf", "native")
+        autocrlf = self._settings.get("core.autocrlf", "")
+        eol = self._settings.get("core.eol", "")
+        return autocrlf not in ("", "false") or eol not in ("", "lf", "native")
 
     def _has_conversion(self) -> bool:
         """Return whether git may convert files of the user's repository."""
@@ -561,7 +573,7 @@ class Store:
         files += self._path(".gitattributes"), self._files["info/attributes"]
         texts = b"".join(map(git.read, files))
         # The user's own files may be links.
-        own = self._ask("config", "--path", "core.attributesFile")
+        own = self._settings.get("core.attributesfile", "")
         for file in own, os.path.expanduser("~/.config/git/attributes"):
             texts += git.read(os.path.realpath(file)) if file else b""
         return any(word.encode() in texts for word in _CONVERTING)
