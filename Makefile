@@ -41,6 +41,8 @@ soak:
 	@GC_KILLS=$${GC_KILLS:-100} GC_SAVED_SEQUENCES=$${GC_SAVED_SEQUENCES:-300} \
 		dev/test ert -- gemini-companion-saved-changes-survive-kills-at-random-moments \
 		gemini-companion-saved-marks-are-the-same-after-random-work
+	@GC_SNAPSHOT_SEQUENCES=$${GC_SNAPSHOT_SEQUENCES:-3000} GC_SNAPSHOT_SEED=$$GC_SOAK_SEED \
+		dev/test pytest -- test/python/test_snapshots_random.py
 	@GC_SHELL_TURNS=$${GC_SHELL_TURNS:-2000} GC_SHELL_SEED=$$GC_SOAK_SEED \
 		dev/test e2e -- test/e2e/test_shell_random.py
 	@GC_KEYS=$${GC_KEYS:-10000} GC_KEYS_SEED=$$GC_SOAK_SEED \
