@@ -26,7 +26,17 @@ HERE = Process(os.getpid(), os.getcwd())
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Know connections as Linux does, then as other systems do."""
     if request.param == "by a search":
-        monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
+        search(monkeypatch)
+
+
+def search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search for processes, among few: looking at one takes milliseconds."""
+    monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
+
+    def pids() -> list[int]:
+        return [1, os.getppid(), *system.tree(os.getpid())]
+
+    monkeypatch.setattr(psutil, "pids", pids)
 
 
 def _accepted(server: socket.socket) -> tuple[str, int]:
@@ -115,7 +125,7 @@ def test_a_process_is_found_whatever_can_be_known_of_its_parents(
 
     connections = psutil.Process.net_connections
     monkeypatch.setattr(psutil.Process, "net_connections", is_denied)
-    monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
+    search(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         with socket.create_connection(address, BOUND) as client:
