@@ -466,8 +466,8 @@ class Store:
         found = {}
         for options in _FILES, _LINE_END_SETTINGS:
             for entry in self._ask("config", "-z", *options).split("\0")[:-1]:
-                name, _, value = entry.partition("\n")
-                found[name] = value
+                name, has_value, value = entry.partition("\n")
+                found[name] = value if has_value else "true"
         return found
 
     def _ask(self, *arguments: str) -> str:

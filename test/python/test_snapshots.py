@@ -143,6 +143,18 @@ def test_line_ends_are_those_of_the_file(tree: Tree, setting: str) -> None:
     assert tree.found() == {"dos": (b"one\r\n", b"two\r\n")}
 
 
+def test_a_setting_without_a_value_is_true(tree: Tree) -> None:
+    with (tree.root / ".git/config").open("a") as config:
+        config.write("[core]\n\tautocrlf\n")
+    tree.put("dos", b"one\r\n")
+    # Of an older file, git believes the index.
+    os.utime(tree.root / "dos", (1e9, 1e9))
+    tree.commit()
+    tree.begin()
+    tree.put("dos", b"two\r\n")
+    assert tree.found() == {"dos": (b"one\r\n", b"two\r\n")}
+
+
 def test_text_auto_with_plain_files_begins_with_the_index(tree: Tree) -> None:
     tree.put(".gitattributes", b"* text=auto\n")
     tree.commit()
