@@ -123,7 +123,10 @@ def _put(root: str, file: File, content: bytes, plan: Plan) -> None:
     parent = os.path.dirname(file.name)
     while parent:
         above = os.path.join(root, parent)
-        if os.path.islink(above) and not (plan.checks and parent in plan.gone):
+        if os.path.islink(above):
+            if plan.checks and parent in plan.gone:
+                # There is nothing once that is deleted.
+                return
             raise _Problem("is behind a symbolic link now")
         if file.then_mode and os.path.isfile(above) and parent not in plan.gone:
             raise _Problem("is below a file now")
