@@ -863,10 +863,32 @@ For ARGUMENTS, see `gemini-companion-undo-edits'."
   "Undo EDIT as a whole, if the user agrees."
   (gemini-companion-overview--undo-all (list edit) :visit t :ask t))
 
+(defun gemini-companion-overview--never-there-p (edit all)
+  "Return non-nil if EDIT has deleted what CLIs alone have made by others of ALL.
+There is no file before and after them.  Its command has not renamed the file,
+which has to come back then before the new one goes."
+  (and (gemini-companion-edit-deleted-modes edit)
+       (not (seq-some (lambda (other)
+                        (and (gemini-companion-edit-new-p other)
+                             (gemini-companion-step-same-command-p edit other)))
+                      all))
+       (let ((others (cdr (memq edit (gemini-companion-edits-of-file
+                                      (gemini-companion-edit-true-name edit)))))
+             (later edit))
+         (while (and (memq (car others) all)
+                     (not (gemini-companion-edit-new-p later))
+                     (equal (gemini-companion-edit-texts-before later)
+                            (gemini-companion-edit-after (car others))))
+           (setq later (pop others)))
+         (gemini-companion-edit-new-p later))))
+
 (defun gemini-companion-overview--undo-whole (all &optional what)
   "Undo those of ALL edits that were written, as a whole, if the user agrees.
 WHAT is nil, or names what they are of, such as \"2 turns\"."
-  (let* ((written (seq-remove #'gemini-companion-undo-unwritten all))
+  (let* ((written (seq-remove (lambda (edit)
+                                (or (gemini-companion-undo-unwritten edit)
+                                    (gemini-companion-overview--never-there-p edit all)))
+                              all))
          ;; The last one first.
          (edits (seq-filter (lambda (edit) (memq edit written))
                             (reverse (gemini-companion-edits))))

@@ -411,6 +411,40 @@ since when a CLI waits: the name is longer."
     (should (equal "1\n" (gemini-companion-test-file-text "a")))
     (should-not (file-exists-p "new"))))
 
+;; It was there again, and the next undo deleted it.
+(ert-deftest gemini-companion-overview-whole-undo-leaves-out-what-was-made-and-deleted ()
+  (gemini-companion-overview-test-with '(("a" "one\n") ("b" "one\n"))
+    (cl-flet ((writes (name before after)
+                (if after
+                    (write-region after nil name nil 'silent)
+                  (delete-file name))
+                (gemini-companion-reported-bytes session (expand-file-name name) before
+                                                 after (format "make %s" after)
+                                                 :modes (and (null after) #o644)))
+              (undo ()
+                (gemini-companion-page-refresh)
+                (goto-char (point-min))
+                (while (not (eq 'turn (gemini-companion-overview-page-kind)))
+                  (forward-line))
+                ;; The next test would have it.
+                (let ((current-prefix-arg nil))
+                  (gemini-companion-overview-test-keys "C-u u" 'yes))))
+      (writes "a" "1\n" "one\n")
+      (writes "b" "1\n" "one\n")
+      (writes "new" nil "2\n")
+      (writes "new" "2\n" "3\n")
+      (writes "new" "3\n" nil)
+      (gemini-companion-turn-page)
+      (should (equal "Undid 2 edits" (undo)))
+      (should (equal "1\n" (gemini-companion-test-file-text "a")))
+      (should-not (file-exists-p "new"))
+      ;; The user has saved a line there.
+      (writes "b" "1\n" "one\n")
+      (writes "new" nil "2\n")
+      (writes "new" "2\nmine\n" nil)
+      (undo)
+      (should (equal "2\nmine\n" (gemini-companion-test-file-text "new"))))))
+
 ;; Both begin at one line of the file; the lines of one were drawn in the other.
 (ert-deftest gemini-companion-overview-shows-what-is-undone-above-what-is-left ()
   (gemini-companion-overview-test-with '(("a" "1\n5\n"))
