@@ -429,12 +429,18 @@ delete it; otherwise it stays."
 
 (defun gemini-companion-decide--in-order (items)
   "Return ITEMS; those that delete a renamed file come last.
-Its old name must have its text again before that."
-  (let ((last (seq-filter (lambda (item)
-                            (when-let* ((step (gemini-companion-decide-item-step item)))
-                              (gemini-companion-step-renamed step)))
-                          items)))
-    (append (seq-difference items last #'eq) last)))
+Its old name must have its text again before that.  What follows one for the
+same file stays behind it."
+  (let ((names nil)
+        (last nil))
+    (dolist (item items)
+      (let ((name (gemini-companion-decide-item-name item))
+            (step (gemini-companion-decide-item-step item)))
+        (when (or (member name names)
+                  (and step (gemini-companion-step-renamed step)))
+          (push name names)
+          (push item last))))
+    (append (seq-difference items last #'eq) (nreverse last))))
 
 (defun gemini-companion-decide-run (what items do finish &optional whole)
   "Call DO with each of ITEMS and a function, in order; the user can stop.

@@ -298,8 +298,8 @@ Steps that are impossible, or fail, are dropped.  If DECISION is whole, all
 steps are done, or none is, and that is an error, unless a file is missing."
   (let* ((whole (gemini-companion-decision-whole decision))
          (label (gemini-companion-decision-label decision))
-         (items (mapcar #'gemini-companion-decide-of-step
-                        (gemini-companion-decision-steps decision)))
+         (items (gemini-companion-decision--items
+                 (gemini-companion-decision-steps decision)))
          ;; Reasons why some files were not done, before any was.
          (left-out nil)
          ;; The items that other hosts have not written.
@@ -317,6 +317,8 @@ steps are done, or none is, and that is an error, unless a file is missing."
                         (t (push back backs))))
                 (do (item end)
                   (let ((step (gemini-companion-decide-item-step item)))
+                    (when-let* ((why (gemini-companion-step-problem step)))
+                      (user-error "%s" why))
                     (if (and (gemini-companion-decide-item-remote item) (not whole))
                         (gemini-companion-step-do
                          step (lambda (problem back)
@@ -379,6 +381,19 @@ the user objects, or if DECISION has changed during a question.  For VERB, see
                                           gemini-companion-decision--taken-back)))
         (user-error "Not %s: the %s has changed meanwhile"
                     (gemini-companion-decide-word verb 3) label)))))
+
+(defun gemini-companion-decision--items (steps)
+  "Return the items to do STEPS in order.
+Whether the second step of a file is possible is known after the first one."
+  (let ((names nil))
+    (mapcar (lambda (step)
+              (let* ((item (gemini-companion-decide-of-step step))
+                     (name (gemini-companion-decide-item-name item)))
+                (if (member name names)
+                    (setf (gemini-companion-decide-item-reason item) nil)
+                  (push name names))
+                item))
+            steps)))
 
 (defun gemini-companion-decision--say-taken (verb label count all problems stopped)
   "Return a text that COUNT of ALL files of a decision with LABEL were done.

@@ -445,6 +445,29 @@ since when a CLI waits: the name is longer."
       (undo)
       (should (equal "2\nmine\n" (gemini-companion-test-file-text "new"))))))
 
+;; It had no text then: to make it again was tried before its new text was deleted.
+(ert-deftest gemini-companion-overview-undoes-a-rename-back-as-a-whole ()
+  (gemini-companion-overview-test-with '(("a" "1\n"))
+    (cl-flet ((moves (old new before after)
+                (rename-file old new)
+                (write-region after nil new nil 'silent)
+                (let ((command (format "mv %s %s" old new)))
+                  (gemini-companion-reported-bytes session (expand-file-name old) before
+                                                   nil command :modes #o644)
+                  (gemini-companion-reported-bytes session (expand-file-name new) nil
+                                                   after command))))
+      (moves "a" "b" "1\n" "2\n")
+      (moves "b" "a" "2\n" "2\n"))
+    (gemini-companion-turn-page)
+    (goto-char (point-min))
+    (while (not (eq 'turn (gemini-companion-overview-page-kind)))
+      (forward-line))
+    (gemini-companion-overview-test-keys "C-u u" 'yes)
+    (should (equal "1\n" (gemini-companion-test-file-text "a")))
+    (gemini-companion-overview-test-keys "C-/" 'yes)
+    (should (equal "2\n" (gemini-companion-test-file-text "a")))
+    (should-not (file-exists-p "b"))))
+
 ;; Both begin at one line of the file; the lines of one were drawn in the other.
 (ert-deftest gemini-companion-overview-shows-what-is-undone-above-what-is-left ()
   (gemini-companion-overview-test-with '(("a" "1\n5\n"))
