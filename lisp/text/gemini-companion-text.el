@@ -654,7 +654,12 @@ characters of TEXT are examined, however long it is."
 (defun gemini-companion-text-problem (condition)
   "Return the message of CONDITION, an error, escaped for one line.
 The message of a `file-error' has the name of the file."
-  (gemini-companion-text-escaped (error-message-string condition) 'composed))
+  (gemini-companion-text-escaped
+   (pcase condition
+     ;; That of Emacs does not say what is wrong.
+     (`(file-locked ,file ,who . ,_) (format "%s is being edited by %s" file who))
+     (_ (error-message-string condition)))
+   'composed))
 
 ;;;; Blanks
 
