@@ -156,7 +156,7 @@
   (gemini-companion-unmarked-test-with
     (let ((gemini-companion-trash-most-bytes 2))
       (pcase-let ((`(,_ ,problems) (gemini-companion-unmarked-test-change unmarked t)))
-        (should (seq-some (apply-partially #'string-search "the trash does not get it")
+        (should (seq-some (apply-partially #'string-search "cannot go to the trash")
                           problems))
         (should (equal "new" (gemini-companion-text-bytes "tree/new/deep/a")))
         (should (equal "1\n" (gemini-companion-text-bytes "tree/text")))))))
