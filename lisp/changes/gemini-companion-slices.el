@@ -59,13 +59,16 @@ if this function was not here: the user can quit."
 This begins now, and goes on in timers of this function, so that Emacs handles
 keys in between.  FUNCTION must not signal an error.  If UNTIL, a float time, is
 over, skip the rest of ITEMS."
-  (let ((end (+ (float-time) gemini-companion-slices-seconds-later)))
-    (while (and items (< (float-time) end))
-      (funcall function (pop items)))
+  (let ((end (+ (float-time) gemini-companion-slices-seconds-later))
+        (works items))
+    (while (and items
+                ;; At least one, however late Emacs is.
+                (progn (funcall function (pop items))
+                       (< (float-time) end))))
     (when (and until (< until (float-time)))
       (setq items nil))
     ;; DONE may work for as long.
-    (if (or items (<= end (float-time)))
+    (if (or items (and works (<= end (float-time))))
         (run-at-time 0 nil #'gemini-companion-slices-later items function done until)
       (funcall done))))
 

@@ -59,6 +59,19 @@
         (gemini-companion-slices-later '(a b c) work #'ignore (float-time))
         (should (equal '(a) items))))))
 
+(ert-deftest gemini-companion-slices-go-on-however-late-emacs-is ()
+  (let ((now 0)
+        (items nil)
+        (ended nil))
+    (cl-letf (((symbol-function 'float-time) (lambda (&rest _) (setq now (1+ now))))
+              ((symbol-function 'run-at-time)
+               (lambda (_time _repeat function &rest arguments)
+                 (apply function arguments))))
+      (gemini-companion-slices-later '(a b c) (lambda (item) (push item items))
+                                     (lambda () (setq ended t))))
+    (should (equal '(c b a) items))
+    (should ended)))
+
 (ert-deftest gemini-companion-slices-end-with-the-mode ()
   (should (memq 'slices (gemini-companion-parts)))
   (let ((gemini-companion-slices-seconds-later 0)
@@ -69,6 +82,6 @@
                             (eq (timer--function timer)
                                 #'gemini-companion-slices-later))
                           timer-list))
-    (should-not items)))
+    (should (equal '(a) items))))
 
 ;;; gemini-companion-slices-test.el ends here
