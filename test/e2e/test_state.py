@@ -40,9 +40,7 @@ def is_(emacs: Emacs, state: str) -> None:
 def test_qwen_is_enabled_in_a_terminal_sent_comments_known_by_its_title_and_resumed(
     world: World,
 ) -> None:
-    # With its banner, as by default.
-    ui = {**qwen.UI, "hideBanner": False}
-    qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True}, ui=ui)
+    qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
     file = world.file("a.txt", "one\n")
     extra = f"(setq gemini-companion-terminal 'term) {STATES}"
     emacs = world.emacs(file, extra=extra)
@@ -56,6 +54,8 @@ def test_qwen_is_enabled_in_a_terminal_sent_comments_known_by_its_title_and_resu
     )
     states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
     world.row = "Qwen Code: prompts"
+    # With its banner, as by default.
+    qwen.configure(world.scratch, ui={**qwen.UI, "hideBanner": False})
     if VTERM:
         load = f"(add-to-list 'load-path {lisp(VTERM)})"
         emacs.eval(f"(progn {load} (setq gemini-companion-terminal 'vterm))")
