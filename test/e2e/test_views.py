@@ -14,7 +14,8 @@ OLD = "\n".join(map(str, range(1, 31))) + "\n"
 NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
 
 ANSWERS = """(with-current-buffer (window-buffer)
-  (eq 'gemini-companion-edit-accept (key-binding (kbd "C-c C-c"))))"""
+  (and (eq 'gemini-companion-edit-accept (key-binding (kbd "C-c C-c")))
+       (null (gemini-companion-proposal-check))))"""
 
 STRUCK = """
 (with-current-buffer "*gemini proposal: a.txt*"
