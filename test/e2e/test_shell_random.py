@@ -686,7 +686,7 @@ def test_each_line_is_of_who_has_written_it(world: World, begin: int) -> None:
     (world.scratch.home / ".qwen").mkdir(exist_ok=True)
     file = world.file("a.txt", "".join(f"base-{n}\n" for n in range(9)))
     emacs = world.emacs(file, extra=PATIENT)
-    link(world, emacs)
+    link(world, emacs, "gemini")
     for name in ("b.txt", "c.txt", "d.txt"):
         world.file(name, "".join(f"base-{name}-{n}\n" for n in range(12)))
     world.file(".env", f"{SECRET}\n")
