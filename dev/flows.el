@@ -287,6 +287,10 @@ but for all files."
     (seq-some (lambda (overlay) (overlay-get overlay 'gemini-companion-mark))
               (overlays-in (point-min) (1+ (point-max))))))
 
+(defun flows-written-p ()
+  "Return non-nil if Emacs has seen that each accepted edit was written."
+  (not (seq-some #'gemini-companion-attribution-awaited-p (gemini-companion-edits))))
+
 ;;;; What a key computes and draws
 
 (defconst flows--drawers

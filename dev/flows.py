@@ -135,6 +135,8 @@ def run(emacs: Editor, cli: Client, file: Path) -> None:
         emacs.ask("(gemini-companion-edit-accept)")
     file.write_text(text("one"))
     until(seen('(not (flows-shown-p "line 1\\n"))'), "the accepted text")
+    # Emacs may display the text before it has asked whose it is.
+    until(seen("(flows-written-p)"), "the accepted edit is written")
     emacs.ask(f"(progn (select-window (get-buffer-window {lisp(file.name)})) nil)")
     with counted(emacs, "a write, until its mark", seen("(flows-marked-p)")):
         file.write_text(text("one", "two"))
