@@ -174,7 +174,7 @@ If that is unknown, so is the answer."
                              (split-string command "[][ \t\"'`(){}<>;&|=]+" t))))))
 
 (defun gemini-companion-check--unreviewed (command root session)
-  "Return the names of unreviewed files that COMMAND reads first, sorted.
+  "Return the sorted names of unreviewed files that are read by COMMAND first.
 They are in ROOT, or the CLI of SESSION has written them, in any of its turns:
 this turn may only use what an earlier one has written."
   (sort

@@ -1234,7 +1234,7 @@ Signal a `user-error' if all are postponed."
       (user-error "All changes here are to be decided later; k on each keeps it")))
 
 (defun gemini-companion-changes-to-keep (changes)
-  "Return those of the selected CHANGES that a command keeps.
+  "Return those of the selected CHANGES that are to be kept.
 Omit the postponed ones, unless all are postponed."
   (or (seq-remove #'gemini-companion-record-postponed-p changes)
       changes))

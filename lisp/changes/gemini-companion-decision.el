@@ -383,8 +383,9 @@ the user objects, or if DECISION has changed during a question.  For VERB, see
                     (gemini-companion-decide-word verb 3) label)))))
 
 (defun gemini-companion-decision--items (steps)
-  "Return the items to do STEPS in order.
-Whether the second step of a file is possible is known after the first one."
+  "Return the items that are to be decided, in order.
+Each is that of one of STEPS.  Whether the second step of a file is possible is
+known after the first one."
   (let ((names nil))
     (mapcar (lambda (step)
               (let* ((item (gemini-companion-decide-of-step step))
