@@ -386,13 +386,15 @@ the user objects, or if DECISION has changed during a question.  For VERB, see
   "Return the items that are to be decided, in order.
 Each is that of one of STEPS.  Whether the second step of a file is possible is
 known after the first one."
-  (let ((names nil))
+  (let ((files nil))
     (mapcar (lambda (step)
-              (let* ((item (gemini-companion-decide-of-step step))
-                     (name (gemini-companion-decide-item-name item)))
-                (if (member name names)
-                    (setf (gemini-companion-decide-item-reason item) nil)
-                  (push name names))
+              (let ((item (gemini-companion-decide-of-step step))
+                    (file (gemini-companion-text-true-name
+                           (gemini-companion-step-file step))))
+                (cond ((eq 'several (gemini-companion-step-kind step)))
+                      ((member file files)
+                       (setf (gemini-companion-decide-item-reason item) nil))
+                      (t (push file files)))
                 item))
             steps)))
 

@@ -293,6 +293,22 @@
                                (gemini-companion-test-refusal
                                  (gemini-companion-unmarked-test-change unmarked t)))))))
 
+;; The second one counted as a second step of the same file, and there was a question.
+(ert-deftest gemini-companion-unmarked-files-of-two-calls-stay-without-a-server ()
+  (gemini-companion-unmarked-test-with
+    (gemini-companion-decision-with "undo of 2 calls"
+      (dolist (edit (list unmarked
+                          (apply #'gemini-companion-unmarked-test-between
+                                 (gemini-companion-unmarked-snapshots unmarked))))
+        (run-hook-with-args 'gemini-companion-step-decided-functions
+                            (gemini-companion-step-make
+                             :kind 'several :edit edit
+                             :hunks (gemini-companion-unmarked-files edit)))))
+    (cl-letf (((symbol-function 'gemini-companion-server-info) #'ignore))
+      (gemini-companion-test-answering (lambda (_question) (ert-fail "Asked"))
+        (should (string-prefix-p "Taken back: nothing; "
+                                 (cdr (gemini-companion-decision-take-back))))))))
+
 ;; The row said "undone", and a second undo that it is.
 (ert-deftest gemini-companion-unmarked-files-that-are-left-are-undone-later ()
   (gemini-companion-unmarked-test-with
