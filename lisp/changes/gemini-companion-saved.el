@@ -232,6 +232,8 @@ Report those whose headers cannot be read."
            for header = (condition-case problem
                             (gemini-companion-saved--header
                              (gemini-companion-text-bytes file 20000))
+                          ;; Another Emacs has just deleted it.
+                          (file-missing nil)
                           (error
                            (when (equal "" suffix)
                              (gemini-companion-saved--report file nil problem))))
@@ -243,7 +245,8 @@ Report those whose headers cannot be read."
   (dolist (found (gemini-companion-saved--names ""))
     (unless (or (gethash (car found) gemini-companion-saved--known)
                 (assoc (car found) gemini-companion-saved--found))
-      (push found gemini-companion-saved--found)))
+      (push found gemini-companion-saved--found)
+      (cl-callf2 delete (cadr found) gemini-companion-saved--used)))
   (dolist (file (append (gemini-companion-saved--files ".unread")
                         (gemini-companion-saved--files ".new")))
     (when (gemini-companion-saved--old-p file)
@@ -513,7 +516,7 @@ That is a file, or a directory with a slash at its end."
 (defun gemini-companion-saved--use-sessions (_previous)
   "Restore what is saved of the roots of the CLIs that are connected."
   ;; Their Emacs may have ended and have saved what this one does not know.
-  (unless gemini-companion-saved--lock
+  (unless (or gemini-companion-saved--lock (gemini-companion-saved--other))
     (gemini-companion-saved--find-files))
   (when gemini-companion-saved--found
     (gemini-companion-saved--use-directories
@@ -568,9 +571,10 @@ restored."
      (t
       (setq gemini-companion-saved--found (delq found gemini-companion-saved--found))
       (condition-case problem
-          (gemini-companion-saved--restore-data
-           name (cadr found) file (gemini-companion-watch-stamp file)
-           (gemini-companion-saved--read file))
+          ;; Where another Emacs saves, nothing may be left of it.
+          (when-let* ((stamp (gemini-companion-watch-stamp file)))
+            (gemini-companion-saved--restore-data
+             name (cadr found) file stamp (gemini-companion-saved--read file)))
         (error (gemini-companion-saved--report file name problem)))))))
 
 (defun gemini-companion-saved--restore-data (name root file stamp data)

@@ -703,6 +703,63 @@ Before the next restart, call REPAIR, if given, with the name."
       (find-file "a")
       (should (equal '(2 9) (gemini-companion-test-marked "a"))))))
 
+(ert-deftest gemini-companion-saved-changes-are-restored-in-a-root-that-is-used-already ()
+  (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+    (gemini-companion-test-writes "b" "C\n" session)
+    (gemini-companion-saved-test-save)
+    (gemini-companion-saved-test-end)
+    (copy-directory "ours/changes" "older")
+    (gemini-companion-saved-test-begin)
+    (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-saved-test-save)
+    (gemini-companion-saved-test-end)
+    (gemini-companion-saved-test-move "ours/changes" "newer")
+    (gemini-companion-saved-test-move "older" "ours/changes")
+    ;; An Emacs that has begun before.
+    (gemini-companion-saved-test-begin)
+    (find-file "b")
+    (gemini-companion-saved-test-be-idle)
+    (gemini-companion-saved-test-move "newer" "ours/changes")
+    (run-hook-with-args 'gemini-companion-session-changed-functions nil)
+    (gemini-companion-saved-test-be-idle)
+    (should (gemini-companion-changes-of-file
+             (gemini-companion-text-true-name "a")))))
+
+;; Its comments and what it has to report would be sent here as well.
+(ert-deftest gemini-companion-saved-changes-of-an-emacs-that-still-runs-are-its-own ()
+  (gemini-companion-saved-test-with '(("a" "1\n"))
+    (gemini-companion-test-writes "a" "one\n" session)
+    (gemini-companion-saved-test-save)
+    (gemini-companion-saved-test-end)
+    (gemini-companion-saved-test-move "ours/changes" "theirs")
+    (gemini-companion-saved-test-begin)
+    (gemini-companion-saved-test-move "theirs" "ours/changes")
+    (gemini-companion-saved-test-set-lock
+     (system-name) (emacs-pid)
+     (floor (float-time (alist-get 'start (process-attributes (emacs-pid))))))
+    (dolist (runs '(t nil))
+      (unless runs
+        (delete-file "ours/changes/lock"))
+      (run-hook-with-args 'gemini-companion-session-changed-functions nil)
+      (gemini-companion-saved-test-be-idle)
+      (should (eq runs (null (gemini-companion-changes-of-file
+                              (gemini-companion-text-true-name "a"))))))))
+
+(ert-deftest gemini-companion-saved-changes-that-another-emacs-has-deleted-are-no-problem ()
+  (gemini-companion-saved-test-with '(("a" "1\n"))
+    (gemini-companion-test-writes "a" "one\n" session)
+    (gemini-companion-saved-test-save)
+    (gemini-companion-saved-test-end)
+    (gemini-companion-saved-test-begin)
+    ;; Its user has kept them.
+    (delete-file (gemini-companion-saved-test-file "a"))
+    (should-not (string-search "cannot be restored"
+                               (ert-with-message-capture messages
+                                 (let ((inhibit-message nil))
+                                   (find-file "a"))
+                                 messages)))
+    (should-not (gemini-companion-test-marked "a"))))
+
 (ert-deftest gemini-companion-saved-changes-of-another-emacs-are-not-overwritten ()
   (gemini-companion-saved-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n" session)
