@@ -876,7 +876,7 @@ which has to come back then before the new one goes."
                                       (gemini-companion-edit-true-name edit)))))
              (later edit))
          (while (and (memq (car others) all)
-                     (not (gemini-companion-edit-new-p later))
+                     (gemini-companion-edit-bytes-before later)
                      (equal (gemini-companion-edit-texts-before later)
                             (gemini-companion-edit-after (car others))))
            (setq later (pop others)))

@@ -443,7 +443,16 @@ since when a CLI waits: the name is longer."
       (writes "new" nil "2\n")
       (writes "new" "2\nmine\n" nil)
       (undo)
-      (should (equal "2\nmine\n" (gemini-companion-test-file-text "new"))))))
+      (should (equal "2\nmine\n" (gemini-companion-test-file-text "new")))
+      ;; What it had before one of several writes is unknown.
+      (writes "b" "1\n" "one\n")
+      (writes "c" nil "2\n")
+      (let ((edit (writes "c" "2\n" "3\n")))
+        (setf (gemini-companion-content-bytes (gemini-companion-edit-content edit))
+              'unknown))
+      (writes "c" "3\n" nil)
+      (undo)
+      (should (equal "1\n" (gemini-companion-test-file-text "b"))))))
 
 ;; It had no text then: to make it again was tried before its new text was deleted.
 (ert-deftest gemini-companion-overview-undoes-a-rename-back-as-a-whole ()
