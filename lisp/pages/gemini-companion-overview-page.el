@@ -16,6 +16,7 @@
 ;;; Code:
 
 (require 'gemini-companion-changes)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
@@ -172,6 +173,8 @@ are then drawn."
                           #'< equals))
         (progn
           (gemini-companion-page-refresh)
+          ;; Keys that were typed already are not about what is drawn now.
+          (gemini-companion-choice-forget-keys)
           (user-error "This change has changed since you saw it; read it again")))))
 
 ;;;; Folding

@@ -659,6 +659,8 @@ NOW is ROW, computed again.  These changes are then drawn."
                                       (gemini-companion-overview-row-left file)))))
     (when (seq-difference (left now) (left row))
       (gemini-companion-page-refresh)
+      ;; Keys that were typed already are not about what is drawn now.
+      (gemini-companion-choice-forget-keys)
       (user-error "Other changes are left here since this was drawn; look again"))))
 
 (defun gemini-companion-overview-postpone ()
