@@ -38,7 +38,7 @@ is none."
                                                       (with-current-buffer terminal
                                                         (gemini-companion-test-start-cat))))))
          (unwind-protect
-             (gemini-companion-test-with-parts '(compose state prompt) session
+             (gemini-companion-test-with-parts '(compose state prompt notify) session
                (gemini-companion-test-without-sign
                  ,@body))
            (dolist (buffer (buffer-list))
