@@ -60,7 +60,7 @@ FIND is a function that returns the session, or nil while there is none.
 PROBLEM begins the message if the text goes to the kill ring instead.
 LEFT is the number of checks that remain in which the CLI neither works nor
 waits for an answer.  ENDED is called at the end, see
-`gemini-companion-prompt-submit'.
+`gemini-companion-prompt-submit'.  DIRECTORY is that in which the task began.
 
 PHASE is `queued', `probing', `typed', `retyped', `resting' or `appended'; see
 `gemini-companion-prompt--phases'.  DELAYED is non-nil if the CLI has worked since
@@ -81,6 +81,7 @@ the last first.  WORKS is the value of `gemini-companion-state-work-count' then,
 or nil if that does not show when the text is read."
   text find problem left
   (ended #'ignore)
+  (directory default-directory)
   (phase 'queued)
   delayed
   session process timer
@@ -794,12 +795,15 @@ If PROBLEM is non-nil, display it, and add the text to the kill ring."
 
 (defun gemini-companion-prompt--of-session (session)
   "Return the tasks of SESSION, the newest first.
-If SESSION has no ID, return those that wait for a CLI to start."
+If SESSION has no ID, return those that wait for a CLI to start in its
+directory."
   (seq-filter (lambda (task)
                 (if-let* ((other (funcall
                                   (gemini-companion-prompt--task-find task))))
                     (gemini-companion-session-same-p session other)
-                  (null (gemini-companion-session-id session))))
+                  (and (null (gemini-companion-session-id session))
+                       (equal (gemini-companion-session-directory session)
+                              (gemini-companion-prompt--task-directory task)))))
               gemini-companion-prompt--tasks))
 
 (defun gemini-companion-prompt-pending (session)

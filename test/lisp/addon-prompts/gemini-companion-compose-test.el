@@ -431,6 +431,15 @@ is none."
         (gemini-companion-compose)
         (insert "Begin")
         (gemini-companion-compose-submit)
+        ;; In the draft of another project, there is none to withdraw.
+        (make-directory (expand-file-name "other" directory))
+        (save-window-excursion
+          (let* ((default-directory (expand-file-name "other/" directory))
+                 (project-find-functions
+                  (list (lambda (_) (cons 'transient default-directory)))))
+            (gemini-companion-compose)
+            (should-not (string-search "queued" (eval (cadr header-line-format) t)))
+            (should-error (gemini-companion-compose-withdraw) :type 'user-error)))
         ;; It can be withdrawn before there is a CLI.
         (gemini-companion-compose)
         (should (string-search "Not connected; 1 queued  C-c C-w withdraw"
