@@ -140,7 +140,9 @@ the kill ring, and they count as copied until that CLI reports its next prompt."
                    (when (equal opening (gemini-companion-comment-opening session))
                      (gemini-companion-comment-opening-set session nil))
                    (gemini-companion-undone-set-sent undone session))
-                 (gemini-companion-undone-set-going undone nil))))
+                 (gemini-companion-undone-set-going undone nil)
+                 ;; The next prompt of comments has all of it again.
+                 (and (eq 'withdrawn result) 'unsent))))
     (gemini-companion-comment-set-going comments)
     ;; The hook of the prompt that is submitted must not report them as well.
     (gemini-companion-undone-set-going undone 'sent)

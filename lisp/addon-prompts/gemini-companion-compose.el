@@ -581,25 +581,30 @@ If the CLI is working, the prompt is sent when its work has ended;
   "Withdraw the newest prompt that is queued for a CLI.
 In the buffer of a prompt, insert its text at the beginning.  Elsewhere, add
 it to the kill ring; if several CLIs have queued prompts, you are asked.
-Comments in it count as not sent.  What Emacs has already typed stays in the
-prompt of the CLI."
+Comments count as not sent again, so the text of a prompt that
+`gemini-companion-send-comments' has made is not needed.  What Emacs has already
+typed stays in the prompt of the CLI."
   (interactive)
-  (if gemini-companion-compose-mode
-      (let ((text (gemini-companion-prompt-withdraw
-                   (gemini-companion-compose--target))))
-        (goto-char (point-min))
-        (insert text)
-        (unless (eobp)
-          (save-excursion (insert "\n")))
-        (message "Prompt withdrawn; %s submits it"
-                 (substitute-command-keys "\\[gemini-companion-compose-submit]")))
-    (let ((session (gemini-companion-session-read
-                    (or (seq-filter #'gemini-companion-prompt-pending
-                                    (gemini-companion-sessions))
-                        (user-error "No prompt is queued")))))
-      (gemini-companion-text-keep
-       (gemini-companion-prompt-withdraw session)
-       (format "Prompt for %s withdrawn" (gemini-companion-session-name session))))))
+  (let* ((session (if gemini-companion-compose-mode
+                      (gemini-companion-compose--target)
+                    (gemini-companion-session-read
+                     (or (seq-filter #'gemini-companion-prompt-pending
+                                     (gemini-companion-sessions))
+                         (user-error "No prompt is queued")))))
+         (text (gemini-companion-prompt-withdraw session)))
+    (cond ((null text)
+           (message "Prompt withdrawn; your comments count as not sent"))
+          (gemini-companion-compose-mode
+           (goto-char (point-min))
+           (insert text)
+           (unless (eobp)
+             (save-excursion (insert "\n")))
+           (message "Prompt withdrawn; %s submits it"
+                    (substitute-command-keys "\\[gemini-companion-compose-submit]")))
+          (t
+           (gemini-companion-text-keep
+            text (format "Prompt for %s withdrawn"
+                         (gemini-companion-session-name session)))))))
 
 (defun gemini-companion-compose-attach (buffer)
   "Insert the text about point in BUFFER that `gemini-companion-send' would send."

@@ -436,7 +436,8 @@ Type TEXT once the prompt of the CLI accepts input.  If that takes more than
 SECONDS, not counting the time in which the CLI works or waits for an answer, or
 if the terminal is killed, add TEXT to the kill ring, with a message that begins
 with PROBLEM.  Call ENDED, if non-nil, once: with `sent' when the prompt was
-submitted, or with nil if it was not.  Signal an error if TEXT is too long.
+submitted; with `withdrawn', see `gemini-companion-prompt-withdraw'; or with nil
+if it was not submitted.  Signal an error if TEXT is too long.
 If `gemini-companion-prompt-by-message-p' returns non-nil, send TEXT at once."
   (let ((session (funcall find))
         (ended (or ended #'ignore)))
@@ -817,7 +818,8 @@ This is the value of `gemini-companion-state-pending-function'."
 
 (defun gemini-companion-prompt-withdraw (session)
   "End the newest task of SESSION whose text was not sent; return the text.
-Signal a `user-error' if there is none."
+Return nil if the text is of comments that count as unsent again, as ENDED of
+the task has returned `unsent'.  Signal a `user-error' if there is no task."
   (let* ((task (or (seq-find (lambda (task)
                                (not (eq 'appended
                                         (gemini-companion-prompt--task-phase task))))
@@ -829,8 +831,8 @@ Signal a `user-error' if there is none."
     (when screen
       (gemini-companion-prompt--delete-sentinel task screen))
     (gemini-companion-prompt--end task)
-    (funcall (gemini-companion-prompt--task-ended task) nil)
-    (gemini-companion-prompt--task-text task)))
+    (unless (eq 'unsent (funcall (gemini-companion-prompt--task-ended task) 'withdrawn))
+      (gemini-companion-prompt--task-text task))))
 
 (cl-defmethod gemini-companion-part-unfinished ((_part (eql 'prompt)))
   "Return how many prompts are queued."

@@ -152,7 +152,7 @@ The CLI is PROGRAM, a command of the shell."
              (should-not (gemini-companion-prompt-pending session))
              (should-error (gemini-companion-prompt-withdraw session)
                            :type 'user-error))
-          ("> \u2000" "> Please \u2001") (nil) nil)
+          ("> \u2000" "> Please \u2001") (withdrawn) nil)
          ("withdrawn before another one"
           ,(lambda (session _)
              (gemini-companion-prompt-submit "Then" (lambda () session) 30 "Lost")
