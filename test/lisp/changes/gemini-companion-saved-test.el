@@ -409,7 +409,6 @@ Before the next restart, call REPAIR, if given, with the name."
          (gemini-companion-saved-test-rewrite file (cdr damage)))))))
 
 (ert-deftest gemini-companion-saved-file-with-other-values-loses-only-its-own-changes ()
-  :tags '(pure)
   (dolist (data '("17" "\"text\"" "(:record 5)" "(:record (:edits 7 :record ((1) 2)))"
                   "(:record (:edits ((:before (0 0 \"\") :after (9 9 5))) :record nil))"
                   "(:items ((changes . 5)) :record t)" "(:items 5)" "#1=(:record #1#)"

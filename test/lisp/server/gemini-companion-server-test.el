@@ -130,7 +130,6 @@
 ;;;; One process
 
 (ert-deftest gemini-companion-server-that-cannot-start-is-reported ()
-  :tags '(pure)
   (let ((warning (gemini-companion-test-failure
                   "sh" "-c" "echo 'no module named mcp' >&2; exit 3")))
     (dolist (text '("exited with status 3" "no module named mcp" "sh -c"
