@@ -15,6 +15,7 @@ from harness.qwen import stays_connected
 from harness.wait import eventually
 from harness.world import World
 from test_tools import link
+from test_turn_page import asks_again
 
 RULES = "(setq gemini-companion-review-rules '({}))"
 LABELED = """
@@ -127,7 +128,7 @@ def test_a_rule_accepts_or_reviews_what_gemini_cli_asks_about(world: World) -> N
         "(memq 'automatic"
         " (mapcar #'gemini-companion-edit-answer (gemini-companion-edits)))"
     )
-    emacs.eval("(setq gemini-companion-auto--sessions (gemini-companion-sessions))")
+    emacs.command("gemini-companion-auto-accept", "without review?")
     cli.model.script(replace(lisp, "one", "two"), say("did"))
     cli.prompt()
     reviews.shown("b.el")
@@ -135,7 +136,7 @@ def test_a_rule_accepts_or_reviews_what_gemini_cli_asks_about(world: World) -> N
     # It has asked once.
     cli.wait_for("did")
     assert lisp.read_text() == "two\n"
-    emacs.eval("(setq gemini-companion-auto--sessions nil)")
+    asks_again(emacs)
 
 
 @pytest.mark.shared("yolo")

@@ -784,7 +784,6 @@ echo cli >new.c
 
 
 @pytest.mark.shared("yolo")
-@pytest.mark.shared("yolo")
 @pytest.mark.contract("Gemini CLI: files at which no snapshot has looked")
 def test_what_no_snapshot_has_looked_at_stays(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")

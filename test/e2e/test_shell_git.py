@@ -137,7 +137,6 @@ def test_repositories_in_a_plain_directory_with_another_git_dir(world: World) ->
 
 
 @pytest.mark.shared("yolo")
-@pytest.mark.shared("yolo")
 @pytest.mark.contract("Gemini CLI: snapshots that a cleaner deletes")
 def test_snapshots_that_a_cleaner_deletes_begin_anew(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
