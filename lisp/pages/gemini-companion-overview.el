@@ -865,10 +865,11 @@ For ARGUMENTS, see `gemini-companion-undo-edits'."
   "Undo EDIT as a whole, if the user agrees."
   (gemini-companion-overview--undo-all (list edit) :visit t :ask t))
 
-(defun gemini-companion-overview--never-there-p (edit all)
-  "Return non-nil if EDIT has deleted what CLIs alone have made by others of ALL.
-There is no file before and after them.  Its command has not renamed the file,
-which has to come back then before the new one goes."
+(defun gemini-companion-overview--never-there (edit all)
+  "Return EDIT and those of ALL that have made what it has deleted, or nil.
+There is no file before and after them, and nobody else has written it.  The
+command of EDIT has not renamed the file, which has to come back then before the
+new one goes."
   (and (gemini-companion-edit-deleted-modes edit)
        (not (seq-some (lambda (other)
                         (and (gemini-companion-edit-new-p other)
@@ -876,23 +877,24 @@ which has to come back then before the new one goes."
                       all))
        (let ((others (cdr (memq edit (gemini-companion-edits-of-file
                                       (gemini-companion-edit-true-name edit)))))
-             (later edit))
+             (found (list edit)))
          (while (and (memq (car others) all)
-                     (gemini-companion-edit-bytes-before later)
-                     (equal (gemini-companion-edit-texts-before later)
+                     (gemini-companion-edit-bytes-before (car found))
+                     (equal (gemini-companion-edit-texts-before (car found))
                             (gemini-companion-edit-after (car others))))
-           (setq later (pop others)))
-         (gemini-companion-edit-new-p later))))
+           (push (pop others) found))
+         (and (gemini-companion-edit-new-p (car found)) found))))
 
 (defun gemini-companion-overview--undo-whole (all &optional what)
   "Undo those of ALL edits that were written, as a whole, if the user agrees.
 WHAT is nil, or names what they are of, such as \"2 turns\"."
-  (let* ((written (seq-remove (lambda (edit)
-                                (or (gemini-companion-undo-unwritten edit)
-                                    (gemini-companion-overview--never-there-p edit all)))
-                              all))
+  (let* ((written (seq-remove #'gemini-companion-undo-unwritten all))
+         (gone (seq-mapcat (lambda (edit)
+                             (gemini-companion-overview--never-there edit all))
+                           written))
          ;; The last one first.
-         (edits (seq-filter (lambda (edit) (memq edit written))
+         (edits (seq-filter (lambda (edit)
+                              (and (memq edit written) (not (memq edit gone))))
                             (reverse (gemini-companion-edits))))
          (count (length edits)))
     (unless edits

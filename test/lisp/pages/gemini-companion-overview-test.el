@@ -441,6 +441,13 @@ since when a CLI waits: the name is longer."
       (should (equal "Undid 2 edits" (undo)))
       (should (equal "1\n" (gemini-companion-test-file-text "a")))
       (should-not (file-exists-p "new"))
+      ;; A later command has made it again.
+      (writes "b" "1\n" "one\n")
+      (writes "new" nil "2\n")
+      (writes "new" "2\n" nil)
+      (writes "new" nil "4\n")
+      (should (equal "Undid 2 edits" (undo)))
+      (should-not (file-exists-p "new"))
       ;; The user has saved a line there.
       (writes "b" "1\n" "one\n")
       (writes "new" nil "2\n")
