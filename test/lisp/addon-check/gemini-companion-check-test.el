@@ -243,14 +243,17 @@ exit 1\n"))
 
 ;;;; What must not run
 
+(defun gemini-companion-check-test-running ()
+  "Return the processes of commands that are running."
+  (seq-filter #'process-live-p
+              (seq-mapcat (lambda (buffer)
+                            (and (string-prefix-p "*gemini check" (buffer-name buffer))
+                                 (list (get-buffer-process buffer))))
+                          (buffer-list))))
+
 (defun gemini-companion-check-test-runs-nothing ()
   "Assert that no command is running, and that none has made a file."
-  (should-not (seq-filter #'process-live-p
-                          (seq-mapcat (lambda (buffer)
-                                        (and (string-prefix-p "*gemini check"
-                                                              (buffer-name buffer))
-                                             (list (get-buffer-process buffer))))
-                                      (buffer-list))))
+  (should-not (gemini-companion-check-test-running))
   (should-not (file-exists-p "ran")))
 
 (ert-deftest gemini-companion-check-runs-nothing-by-local-variables-of-a-project ()
@@ -316,6 +319,7 @@ exit 1\n"))
     (setq gemini-companion-check-test-asked nil)
     (gemini-companion-check-test-keys "V")
     (should-not gemini-companion-check-test-asked)
+    (gemini-companion-test-eventually (not (gemini-companion-check-test-running)))
     (dolist (text '("true SPC ; touch SPC ran" "True"))
       (should (equal "Command not run"
                      (gemini-companion-check-test-keys
