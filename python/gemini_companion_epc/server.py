@@ -34,8 +34,10 @@ from .types import Facts, File, NoAnswer, StartError
 
 logger = logging.getLogger(__name__)
 
-# Seconds: for removing the files at the end, and for a search for processes.
-_CLEANING = 2
+# Seconds: for removing the files at the end, for the exit of an Emacs that has closed
+# its pipes, and for a search for processes.
+_CLEANING = 5
+_EXITING = 3
 _SEARCH = 60
 
 _DEAD = (
@@ -102,13 +104,14 @@ class Server:
         self._starting_until = 0.0
         self._stop = asyncio.Event()
         self._has_successor = False
+        self._is_disconnected = False
 
     async def run(self) -> None:
         """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
         self._open_log()
         on_signals(self.interrupt)
         asyncio.get_running_loop().set_exception_handler(self._log_failure)
-        watch_stdin(self.stop)
+        watch_stdin(self._disconnected)
         port = await self._emacs.listen(self._methods())
         texts.sweep()
         if self._is_moved:
@@ -215,6 +218,11 @@ class Server:
         # If Emacs stops the successor, that has not taken over the diffs.
         self._has_successor = has_successor
 
+    def _disconnected(self) -> None:
+        """Begin to stop, as Emacs has exited, or is about to."""
+        self._is_disconnected = True
+        self.stop()
+
     def interrupt(self) -> None:
         """Begin to stop because of a signal, and report it to Emacs."""
         if not self._stop.is_set():
@@ -259,6 +267,8 @@ class Server:
             # the rejections.
             self._discovery.remove()
         # Emacs deletes the copies of remote files, unless it was killed.
+        if self._is_disconnected:
+            texts.wait_for_exit(self._config.emacs_pid, _EXITING)
         texts.sweep(os.getpid())
         logger.info("Exiting")
         logging.shutdown()

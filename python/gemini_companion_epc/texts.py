@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -73,6 +74,21 @@ def take(name: str) -> str:
 def _plain(name: str) -> str:
     # On Windows, Emacs uses slashes and a lower-case drive letter.
     return os.path.normcase(os.path.abspath(name))
+
+
+def wait_for_exit(pid: int, limit: float) -> None:
+    """Wait until ``pid`` has exited, if it has files, for at most ``limit`` seconds.
+
+    Others see that a process has closed its pipes a moment before it has exited.
+    """
+    names = f"{_PREFIX}{pid}-*"
+    end = time.monotonic() + limit
+    while (
+        any(Path(prefix()).parent.glob(names))
+        and not has_exited(pid)
+        and time.monotonic() < end
+    ):
+        time.sleep(0.01)
 
 
 def sweep(own_pid: int = 0) -> None:

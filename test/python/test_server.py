@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -334,6 +335,20 @@ def test_a_stalled_client_does_not_prevent_a_stop(
         Path(emacs.hello["files"] + "unread").touch()
         emacs.call("stop")
         _left_nothing(emacs)
+
+
+def test_an_emacs_that_closes_its_pipes_before_it_exits_leaves_no_copies(
+    start: Start,
+) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as dying:
+        emacs = start(emacs_pid=dying.pid)
+        files = emacs.hello["files"].replace(f"-{emacs.process.pid}-", f"-{dying.pid}-")
+        copies = Path(files + "copies")
+        (copies / "home").mkdir(parents=True)
+        emacs.hang_up()
+        until(lambda: not _discovery_file(emacs).exists())
+        dying.kill()
+    _left_nothing(emacs)
 
 
 def test_the_log_has_every_event_but_no_text_and_no_secret(
