@@ -657,11 +657,15 @@ NOW is ROW, computed again.  These changes are then drawn."
                                         (cons (gemini-companion-overview-row-file file)
                                               (gemini-companion-changes-shown change)))
                                       (gemini-companion-overview-row-left file)))))
-    (when (seq-difference (left now) (left row))
-      (gemini-companion-page-refresh)
-      ;; Keys that were typed already are not about what is drawn now.
-      (gemini-companion-choice-forget-keys)
-      (user-error "Other changes are left here since this was drawn; look again"))))
+    ;; There may be thousands.
+    (let ((drawn (make-hash-table :test 'equal)))
+      (dolist (change (left row))
+        (puthash change t drawn))
+      (unless (seq-every-p (lambda (change) (gethash change drawn)) (left now))
+        (gemini-companion-page-refresh)
+        ;; Keys that were typed already are not about what is drawn now.
+        (gemini-companion-choice-forget-keys)
+        (user-error "Other changes are left here since this was drawn; look again")))))
 
 (defun gemini-companion-overview-postpone ()
   "Decide about the change at point later, and go to the next one.
