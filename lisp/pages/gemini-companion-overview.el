@@ -1056,6 +1056,7 @@ requests of a CLI are displayed in their own buffers."
 Several proposals get the same reason."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
+  (gemini-companion-overview--check-proposal)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))

@@ -1176,7 +1176,8 @@ turns?"))
     (gemini-companion-overview-test-keys "g")
     (cl-letf (((symbol-function 'gemini-companion-overview-page-displayed-p) #'ignore))
       (dolist (command '(gemini-companion-overview-accept
-                         gemini-companion-overview-reject))
+                         gemini-companion-overview-reject
+                         gemini-companion-overview-reject-with-reason))
         (should (string-search "has just appeared"
                                (gemini-companion-test-refusal
                                  (funcall command))))))
