@@ -70,6 +70,7 @@ def go_there(emacs: Emacs) -> None:
 
 
 @needs_qwen
+@pytest.mark.shared("answered-qwen")
 def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
     emacs, cli = pair(world)
     out = world.project / "out.txt"
