@@ -317,8 +317,6 @@ steps are done, or none is, and that is an error, unless a file is missing."
                         (t (push back backs))))
                 (do (item end)
                   (let ((step (gemini-companion-decide-item-step item)))
-                    (when-let* ((why (gemini-companion-step-problem step)))
-                      (user-error "%s" why))
                     (if (and (gemini-companion-decide-item-remote item) (not whole))
                         (gemini-companion-step-do
                          step (lambda (problem back)
