@@ -171,11 +171,15 @@ are then drawn."
                             (abs (- (gemini-companion-hunk-new change)
                                     (gemini-companion-hunk-new seen))))
                           #'< equals))
-        (progn
-          (gemini-companion-page-refresh)
-          ;; Keys that were typed already are not about what is drawn now.
-          (gemini-companion-choice-forget-keys)
-          (user-error "This change has changed since you saw it; read it again")))))
+        (gemini-companion-overview-page-refuse
+         "This change has changed since you saw it; read it again"))))
+
+(defun gemini-companion-overview-page-refuse (problem)
+  "Draw the overview again, and signal PROBLEM, a text, as a `user-error'.
+Keys that were typed already are not about what is drawn now, and are dropped."
+  (gemini-companion-page-refresh)
+  (gemini-companion-choice-forget-keys)
+  (user-error "%s" problem))
 
 ;;;; Folding
 

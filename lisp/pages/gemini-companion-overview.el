@@ -662,10 +662,8 @@ NOW is ROW, computed again.  These changes are then drawn."
       (dolist (change (left row))
         (puthash change t drawn))
       (unless (seq-every-p (lambda (change) (gethash change drawn)) (left now))
-        (gemini-companion-page-refresh)
-        ;; Keys that were typed already are not about what is drawn now.
-        (gemini-companion-choice-forget-keys)
-        (user-error "Other changes are left here since this was drawn; look again")))))
+        (gemini-companion-overview-page-refuse
+         "Other changes are left here since this was drawn; look again")))))
 
 (defun gemini-companion-overview-postpone ()
   "Decide about the change at point later, and go to the next one.
