@@ -89,6 +89,12 @@ separated by two spaces, and times are 00:00."
   (with-current-buffer "*gemini*"
     (gemini-companion-overview-test-line)))
 
+(defun gemini-companion-overview-test-go-to-turn ()
+  "Go to the row of the first turn in the overview, which is current."
+  (goto-char (point-min))
+  (while (not (eq 'turn (gemini-companion-overview-page-kind)))
+    (forward-line)))
+
 (defun gemini-companion-overview-test-go-to (regexp)
   "Go to the first visible line of the overview that matches REGEXP.
 It is matched against the line as `gemini-companion-overview-test-lines' has
