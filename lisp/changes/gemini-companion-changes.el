@@ -84,12 +84,14 @@ and of its file, a list."))
 
 (cl-defstruct (gemini-companion-changes--write
                (:noinline t)
-               (:constructor gemini-companion-changes--write (edit after hunks))
+               (:constructor gemini-companion-changes--write
+                             (edit after hunks &optional other))
                (:copier nil))
   "The write of EDIT to the file of a record.
 AFTER is the text that was recorded, and HUNKS are the hunks of EDIT in the
-record."
-  edit after hunks)
+record.  OTHER is non-nil if the file had other lines than AFTER, which were
+recorded as well."
+  edit after hunks other)
 
 (cl-defstruct (gemini-companion-changes-seen
                (:noinline t)
@@ -291,7 +293,8 @@ A CLI may report a write that Emacs has already found in the file."
                 (not (gemini-companion-edit-texts-utf-8-p edit))
                 (and earlier
                      (equal (gemini-companion-edit-after edit)
-                            (gemini-companion-changes--write-after earlier))))
+                            (gemini-companion-changes--write-after earlier))
+                     (not (gemini-companion-changes--in-pieces-p earlier))))
       (if (or replaced (null earlier))
           (gemini-companion-changes--add-write
            record edit lines (gemini-companion-lines-split before) nil)
@@ -341,8 +344,20 @@ write of EDIT there."
           (gemini-companion-changes-file-lines record) lines)
     (cl-pushnew edit (gemini-companion-changes-file-edits record))
     (push (gemini-companion-changes--write
-           edit (gemini-companion-edit-after edit) (append hunks earlier))
+           edit (gemini-companion-edit-after edit) (append hunks earlier)
+           (and in-file t))
           (gemini-companion-changes-file-writes record))))
+
+(defun gemini-companion-changes--in-pieces-p (write)
+  "Return non-nil if the file has got the text of WRITE after it was recorded.
+A CLI may empty a file before it writes it, or write it in pieces: what was
+recorded then is neither its text nor that of a formatter."
+  (when-let* (((gemini-companion-changes--write-other write))
+              (now (gemini-companion-edit-texts-now
+                    (gemini-companion-changes--write-edit write))))
+    (equal (gemini-companion-changes-lines-of-content now)
+           (gemini-companion-lines-split
+            (gemini-companion-changes--write-after write)))))
 
 (defun gemini-companion-changes--write-of (record edit)
   "Return the last write of EDIT in RECORD, or nil."

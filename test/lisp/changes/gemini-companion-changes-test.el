@@ -194,6 +194,29 @@ The first write changes the lines 9 and 395, the second one the line 300."
      (equal '(9) (gemini-companion-test-marked "a")))
     (should (eql 1 (gemini-companion-test-left)))))
 
+;; The piece stayed the known text of the record.
+(ert-deftest gemini-companion-changes-of-a-file-written-in-pieces-are-those-of-the-whole ()
+  (dolist (piece '("1\ntwo\n" "1\n2\n"))
+    (dolist (last '(file report))
+      (ert-info ((format "%S, then %s" piece last))
+        (gemini-companion-test-with-changes '(("a" "1\n2\n3\n"))
+          (find-file "a")
+          (setq gemini-companion-test-send #'ignore)
+          (let ((edit (gemini-companion-test-open "a" "1\ntwo\n3\nfour\n" 1 session)))
+            (gemini-companion-edit-accept edit)
+            (gemini-companion-test-rewrite "a" piece)
+            (gemini-companion-test-in-the-end (gemini-companion-edit-file-state edit))
+            (gemini-companion-test-rewrite "a" "1\ntwo\n3\nfour\n")
+            (when (eq last 'report)
+              (gemini-companion-reported-write session (expand-file-name "a")
+                                               "1\n2\n3\n" "1\ntwo\n3\nfour\n"))
+            (gemini-companion-test-in-the-end
+              (and (not (gemini-companion-test-timers "watch"))
+                   (equal "1\ntwo\n3\nfour\n" (buffer-string))))
+            (dolist (line '(1 3))
+              (should (car (gemini-companion-changes-whose line))))
+            (should (equal '(nil . base) (gemini-companion-changes-whose 2)))))))))
+
 ;; "No changes of a CLI are left" was said with marks before one's eyes.
 (ert-deftest gemini-companion-changes-of-an-earlier-turn-can-be-reached ()
   (pcase-dolist (`(,why . ,hide)
