@@ -45,6 +45,7 @@ it is checked less often if there are many watches.")
 hooks that would check the file recursively.")
   (first nil :documentation "The stamp at the start.")
   (last nil :documentation "The stamp at the last check.")
+  (since 0 :documentation "Time of the first check with that stamp, in seconds.")
   (followed nil :documentation "The stamp of the last change that FUNCTION has
 handled, by returning non-nil; at first, the stamp at the start.")
   (self-written nil :documentation "The stamp of the last write by this Emacs, or at
@@ -54,6 +55,11 @@ has last written, or nil if these are many: a program that writes the same bytes
 has not changed the file.  The copy of a remote file gets them later.")
   (true-name (or (gemini-companion-text-true-name file) file)
              :documentation "The true name of FILE at the start."))
+
+(defvar gemini-companion-watch-empty-seconds 2
+  "Seconds after which a file is taken for an empty one.
+A program empties a file just before it writes the text, and a busy machine may
+stop it between the two.")
 
 (defvar gemini-companion-watch--all nil
   "The running watches, the newest first.")
@@ -179,7 +185,9 @@ It must not while Emacs saves or reads the file.  For OCCASION, see
 For OCCASION, see `gemini-companion-watch-check'."
   (let* ((stamp (gemini-companion-watch--stamp-now watch))
          (changed (gemini-companion-watch--changed-p watch stamp)))
-    (setf (gemini-companion-watch-last watch) stamp)
+    (unless (equal stamp (gemini-companion-watch-last watch))
+      (setf (gemini-companion-watch-last watch) stamp
+            (gemini-companion-watch-since watch) (float-time)))
     (when (and changed
                (not (equal stamp (gemini-companion-watch-self-written watch)))
                (or (gemini-companion-watch--same-bytes-p watch)
@@ -195,13 +203,18 @@ For OCCASION, see `gemini-companion-watch-check'."
 
 (defun gemini-companion-watch--changed-p (watch stamp)
   "Return non-nil if the file of WATCH has changed, and is written completely.
-STAMP is its current stamp.  An empty or large file is complete if its stamp is
-that of the last check; other files are complete at once."
+STAMP is its current stamp.  A large file is complete if its stamp is that
+of the last check, an empty one if it was that for some seconds; other files
+are complete at once."
   (and (not (equal stamp (gemini-companion-watch-followed watch)))
        (or (null stamp)
-           (equal stamp (gemini-companion-watch-last watch))
            ;; Programs write up to 64 KiB by one system call.
-           (< 0 (nth 1 stamp) 65536))))
+           (< 0 (nth 1 stamp) 65536)
+           (and (equal stamp (gemini-companion-watch-last watch))
+                (or (< 0 (nth 1 stamp))
+                    (<= gemini-companion-watch-empty-seconds
+                        ;; The clock may have been set.
+                        (abs (- (float-time) (gemini-companion-watch-since watch)))))))))
 
 (defun gemini-companion-watch--same-bytes-p (watch)
   "Return non-nil if the file of WATCH has the bytes that Emacs has last written.

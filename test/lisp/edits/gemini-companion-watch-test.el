@@ -25,7 +25,6 @@
       (pcase-dolist
           (`(,how ,text ,more)
            `((write "two") (replace "two") (delete) (write "1")
-             (write "" may-follow)
              (write ,(make-string 100000 ?x) may-follow)))
         (pcase how
           ('delete (delete-file "a"))
@@ -40,6 +39,32 @@
         (should (funcall seen))
         (should-not (funcall seen)))
       (gemini-companion-watch-stop watch))))
+
+;; A CLI that the machine had stopped there had emptied the file, as was said.
+(ert-deftest gemini-companion-watch-takes-a-file-for-empty-only-after-a-time ()
+  (gemini-companion-test-with-directory '(("a" "one\n") ("b" "one\n"))
+    (let* ((reported nil)
+           (watches (mapcar (lambda (file)
+                              (gemini-companion-watch-start
+                               file (lambda (watch changed _now)
+                                      (when changed
+                                        (push (gemini-companion-watch-file watch) reported)))))
+                            '("a" "b")))
+           (check (lambda ()
+                    (dotimes (_ 2)
+                      (mapc #'gemini-companion-watch-check watches))))
+           (gemini-companion-watch-empty-seconds 1000))
+      (gemini-companion-test-write "a" "")
+      (gemini-companion-test-write "b" "")
+      (funcall check)
+      (should-not reported)
+      (gemini-companion-test-write "b" "two\n")
+      (funcall check)
+      (should (equal '("b") reported))
+      (setq gemini-companion-watch-empty-seconds 0)
+      (funcall check)
+      (should (equal '("a" "b") reported))
+      (mapc #'gemini-companion-watch-stop watches))))
 
 (ert-deftest gemini-companion-watch-goes-on-by-itself-until-its-end ()
   (gemini-companion-test-with-directory '(("a" "one\n"))
