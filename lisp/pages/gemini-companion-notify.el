@@ -140,21 +140,26 @@ A state that has just begun may end at once, as for an auto-accepted edit."
 It has the number of its requests that await an answer, and the key that goes
 there, and the number of prompts that are queued; or how to connect the CLI."
   (gemini-companion-label-header
-   (if-let* ((session (gemini-companion-session-of-terminal (current-buffer))))
-       (list (gemini-companion-notify--waiting
-              (seq-filter (lambda (request)
-                            (eq (current-buffer)
-                                (gemini-companion-session-terminal
-                                 (gemini-companion-request-session request))))
-                          (gemini-companion-requests-certain)))
-             (gemini-companion-notify--queued session))
-     (list gemini-companion-terminal-hint))))
+   (list
+    (if-let* ((session (gemini-companion-session-of-terminal (current-buffer))))
+        ;; In a narrow window, a part of both is better than none of the second one.
+        (string-join
+         (delq nil
+               (list (gemini-companion-notify--waiting
+                      (seq-filter (lambda (request)
+                                    (eq (current-buffer)
+                                        (gemini-companion-session-terminal
+                                         (gemini-companion-request-session request))))
+                                  (gemini-companion-requests-certain)))
+                     (gemini-companion-notify--queued session)))
+         "  ")
+      gemini-companion-terminal-hint))))
 
 (defun gemini-companion-notify--queued (session)
   "Return a text about the prompts that are queued for SESSION, or nil.
 It names the key of the buffer in which they can be withdrawn."
   (when-let* ((count (funcall gemini-companion-state-pending-function session)))
-    (format (ngettext "  %d prompt queued: %s" "  %d prompts queued: %s" count) count
+    (format (ngettext "%d prompt queued: %s" "%d prompts queued: %s" count) count
             (substitute-command-keys "\\[gemini-companion-compose]"))))
 
 (defun gemini-companion-notify--waiting (requests)

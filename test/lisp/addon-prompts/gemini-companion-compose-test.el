@@ -92,8 +92,14 @@ is none."
       (gemini-companion-compose-withdraw)
       (should (equal "third" (car kill-ring)))
       (with-current-buffer terminal
-        (should (string-match-p "2 prompts queued: .*compose"
+        (should (string-match-p "\\` 2 prompts queued: .*compose\\'"
                                 (funcall gemini-companion-terminal-header-function))))
+      ;; Beside another window, there may be no room for the key.
+      (save-window-excursion
+        (select-window (split-window-right))
+        (switch-to-buffer terminal)
+        (should (string-prefix-p " 2 prompts queued: "
+                                 (funcall gemini-companion-terminal-header-function))))
       (gemini-companion-compose)
       (should (string-search "working; 2 queued  C-c C-w withdraw"
                              (eval (cadr header-line-format) t)))
