@@ -26,7 +26,10 @@ MINE = '(with-current-buffer "mine.txt" (buffer-string))'
 
 
 def accept_each(emacs: Emacs, files: list[Path], text: str) -> None:
-    """Type C-c C-c once a second until all ``files`` have ``text``."""
+    """Type C-c C-c once a second until all ``files`` have ``text``.
+
+    Emacs has to be ``PATIENT``: once a review has ended, the key is not bound.
+    """
     typed = 0.0
 
     def are_accepted() -> bool:

@@ -13,7 +13,7 @@ from harness.wait import eventually
 from harness.world import World
 from test_changes import OLD as WALKED
 from test_changes import turn_is_walked_through_by_keys
-from test_queue import accept_each
+from test_queue import PATIENT, accept_each
 from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlink
 
 pytestmark = needs_qwen
@@ -31,7 +31,7 @@ def test_qwen_beside_gemini_cli_is_walked_through_and_reviewed_over_a_restart(
     three = world.file("a:b/three.txt", "one\n")
     one.parent.joinpath(".git").mkdir()
     world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(two, three, one)
+    emacs = world.emacs(two, three, one, extra=PATIENT)
     cli = world.qwen(directory=one.parent, tools={})
     stays_connected(emacs, cli)
     reviews = Reviews(emacs)

@@ -15,6 +15,7 @@ from random import Random
 import pytest
 from harness.emacs import DRAWN, Emacs, lisp
 from harness.world import World
+from test_queue import PATIENT
 
 COUNT = int(os.environ.get("GC_STAYS", "12"))
 SEED = int(os.environ.get("GC_STAYS_SEED") or "1")
@@ -207,7 +208,8 @@ def judged(emacs: Emacs, typist: Typist, before: str, selected: str) -> list[str
 @pytest.mark.differs("keys, timers and windows")
 def test_no_review_begins_in_a_prompt_over_one_that_stays(world: World) -> None:
     first, second = world.file("a.txt", OLD), world.file("b.txt", OLD)
-    emacs = world.emacs(first, second, world.file("mine.txt", "mine\n"), extra=SETUP)
+    mine = world.file("mine.txt", "mine\n")
+    emacs = world.emacs(first, second, mine, extra=SETUP + PATIENT)
     before = emacs.value('(e2e-begin "mine.txt")')
     emacs.eval(f"(e2e-propose {lisp(first)} {lisp(NEW)})")
     emacs.keys("C-c", "r")
