@@ -11,12 +11,13 @@ from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.world import World
 
 ENDS = """
-(defvar e2e-ends nil)
-(add-hook 'gemini-companion-turn-end-functions
-          (lambda (&rest facts) (push facts e2e-ends)))
+(setq e2e-ends nil)
+(defun e2e-end (&rest facts) (push facts e2e-ends))
+(add-hook 'gemini-companion-turn-end-functions #'e2e-end)
 """
 
 
+@pytest.mark.shared("reports")
 @pytest.mark.parametrize(
     "terminal",
     [
@@ -73,3 +74,7 @@ def test_turns_of_a_copilot_that_reports_them_begin_and_end(
     emacs.holds(f"(eq 'ready {STATE})")
     assert emacs.value("(length e2e-ends)") == 2
     assert "7501" not in cli.screen()
+    emacs.eval(
+        f"(let ((kill-buffer-query-functions nil)) (kill-buffer {lisp(buffer)}))"
+    )
+    emacs.holds("(null (gemini-companion-sessions))", "it has ended")
