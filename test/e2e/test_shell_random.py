@@ -29,8 +29,7 @@ import pytest
 from harness.emacs import Emacs, lisp
 from harness.wait import eventually
 from harness.world import World
-from test_shell import git, hook
-from test_tools import link
+from test_shell import extension, git, hook
 
 SECRET = "SECRET"
 TURNS = int(os.environ.get("GC_SHELL_TURNS") or 10)
@@ -686,7 +685,7 @@ def test_each_line_is_of_who_has_written_it(world: World, begin: int) -> None:
     (world.scratch.home / ".qwen").mkdir(exist_ok=True)
     file = world.file("a.txt", "".join(f"base-{n}\n" for n in range(9)))
     emacs = world.emacs(file, extra=PATIENT)
-    link(world, emacs, "gemini")
+    extension(emacs)
     for name in ("b.txt", "c.txt", "d.txt"):
         world.file(name, "".join(f"base-{name}-{n}\n" for n in range(12)))
     world.file(".env", f"{SECRET}\n")
