@@ -1104,7 +1104,7 @@ or beside a change that is left are omitted.  SEEN is the
                  (lambda (change)
                    (seq-some (apply-partially #'gemini-companion-changes--overlap-p change)
                              left))
-                 (gemini-companion-record-decided look))))
+                 (gemini-companion-record-decided look #'gemini-companion-edit-turn))))
       (dolist (change all)
         (gemini-companion-changes--sort-edits record change))
       (gemini-companion-changes--apart all))))
