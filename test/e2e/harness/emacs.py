@@ -499,9 +499,6 @@ class TerminalBuffer(Screen):
     def __init__(self, emacs: Emacs, buffer: str) -> None:
         self._emacs = emacs
         self.name = buffer
-        # The state of the buffer, and what it held then.
-        self._seen = ""
-        self._screen = ""
 
     def screen(self) -> str:
         """Return what the buffer holds since the CLI was started or cleared.
@@ -510,22 +507,13 @@ class TerminalBuffer(Screen):
         """
         # Not as JSON, which takes long for a long text.
         code = f"""(with-current-buffer {lisp(self.name)}
-          (let ((state (format "%d-%d" (buffer-chars-modified-tick)
-                               (sxhash-eq (current-buffer)))))
-            (unless (equal state {lisp(self._seen)})
-              (save-excursion
-                (goto-char (point-max))
-                (search-backward {lisp(HEADER)} nil 'move)
-                (concat state " "
-                        (base64-encode-string
-                         (encode-coding-string
-                          (buffer-substring (point) (point-max)) 'utf-8)
-                         t))))))"""
-        answer = self._emacs.eval(code)
-        if answer != "nil":
-            self._seen, text = answer.strip('"').split(" ")
-            self._screen = base64.b64decode(text).decode()
-        return self._screen
+          (save-excursion
+            (goto-char (point-max))
+            (search-backward {lisp(HEADER)} nil 'move)
+            (base64-encode-string
+             (encode-coding-string (buffer-substring (point) (point-max)) 'utf-8)
+             t)))"""
+        return base64.b64decode(self._emacs.eval(code).strip('"')).decode()
 
     def keys(self, *keys: str) -> None:
         self._emacs.keys(*keys)
