@@ -44,6 +44,7 @@
 (require 'gemini-companion-slices)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
+(require 'gemini-companion-turn)
 (require 'gemini-companion-unmarked)
 (require 'map)
 (require 'subr-x) ; in Emacs 28 for `hash-table-keys'
@@ -349,7 +350,10 @@ it has no marks; or `modes' if the new modes of the file have none."
           (and moved (null writes)))
       'lost)
      ((or many
-          (not (gemini-companion-shell--markable-p before after old-modes new-modes))
+          (not (or (gemini-companion-shell--markable-p before after old-modes new-modes)
+                   (and (equal "" before)
+                        (null after)
+                        (gemini-companion-shell--of-turn-p session true-name))))
           ;; A link in the place of its directory leads to another file.
           (and (null after)
                (not (equal true-name (gemini-companion-names-below
@@ -386,6 +390,17 @@ that was deleted has lines."
        (seq-every-p (lambda (modes) (memq modes '(#o100644 #o100755 0)))
                     (list old-modes new-modes))
        (not (gemini-companion-shell--too-large-p (or before "") (or after "")))))
+
+(defun gemini-companion-shell--of-turn-p (session true-name)
+  "Return non-nil if the turn of SESSION has made the file TRUE-NAME, now empty."
+  (let ((edits (seq-take-while
+                (lambda (edit)
+                  (eq (gemini-companion-session-turn session)
+                      (gemini-companion-edit-turn edit)))
+                (gemini-companion-edits-of-file true-name))))
+    (and edits
+         (equal "" (gemini-companion-edit-after (car edits)))
+         (gemini-companion-edit-new-p (car (last edits))))))
 
 (defun gemini-companion-shell--record-unmarked (session facts files)
   "Record that SESSION has written FILES, `gemini-companion-unmarked-entry's.

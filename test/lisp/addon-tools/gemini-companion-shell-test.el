@@ -7,6 +7,7 @@
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-test-helper)
+(require 'gemini-companion-overview-test-helper)
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-trash)
 (require 'gemini-companion-shell)
@@ -401,6 +402,38 @@ text is lost: old, b" said))))
     (should (equal '(("a" . "make") ("e" . "make")
                      ("2 files, modes of 2 files, 1 link, 1 large file" . "make"))
                    (gemini-companion-shell-test-edits)))))
+
+;; It was there again, and the next undo deleted it.
+(ert-deftest gemini-companion-shell-empty-file-that-a-turn-makes-and-deletes-is-no-change ()
+  (pcase-dolist (`(,text ,turns) '((nil 1) ("1\n" 1) (nil 2)))
+    (gemini-companion-overview-test-with '(("a" "2\n"))
+      (cl-flet ((writes (name before after)
+                  (if after
+                      (gemini-companion-test-write name after)
+                    (delete-file name))
+                  (gemini-companion-shell-test-wrote
+                   session
+                   (list (gemini-companion-shell-test-change name before after)))))
+        (gemini-companion-state-report session 'prompt "First")
+        (writes "a" "1\n" "2\n")
+        (writes "x" nil (or text ""))
+        (when text
+          (writes "x" text ""))
+        (when (= 2 turns)
+          (gemini-companion-state-report session 'end nil)
+          (gemini-companion-state-report session 'prompt "Second"))
+        (writes "x" "" nil))
+      (let ((edit (car (gemini-companion-edits-of-file (expand-file-name "x")))))
+        (gemini-companion-turn-page)
+        (if (= 2 turns)
+            ;; The second turn has deleted what was there before it.
+            (should (gemini-companion-edit-new-p edit))
+          (should (gemini-companion-edit-deleted-modes edit))
+          (gemini-companion-overview-test-go-to-turn)
+          (let ((current-prefix-arg nil))
+            (gemini-companion-overview-test-keys "C-u u" 'yes))
+          (should (equal "1\n" (gemini-companion-test-file-text "a")))
+          (should-not (file-exists-p "x")))))))
 
 ;; A file with the name that the link leads to was the one that was deleted.
 (ert-deftest gemini-companion-shell-file-of-a-directory-that-is-a-link-now-has-no-marks ()
