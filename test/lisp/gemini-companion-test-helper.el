@@ -118,6 +118,14 @@ It is called with the question, and returns a key, or whether that is a yes."
   (declare (indent 0) (debug t))
   `(should (gemini-companion-test-wait (lambda () ,@body))))
 
+(defmacro gemini-companion-test-seconds (&rest body)
+  "Evaluate BODY; return the seconds of a processor that this Emacs has used.
+Unlike the time that passes, they do not depend on what else the machine does."
+  (declare (indent 0) (debug t))
+  `(let ((began (get-internal-run-time)))
+     ,@body
+     (float-time (time-subtract (get-internal-run-time) began))))
+
 (defun gemini-companion-test-emacs (&rest forms)
   "Return the command to evaluate FORMS in another Emacs with the package."
   `(,(expand-file-name invocation-name invocation-directory) "-Q" "--batch"
