@@ -10,7 +10,6 @@ from harness.model import Part, call, say
 from harness.needs import needs_copilot, needs_qwen
 from harness.world import World
 from test_plans import plan_of_copilot_cli_is_shown_and_answered_there
-from test_tools import link
 
 from test_permissions import (
     OPEN,
@@ -18,6 +17,7 @@ from test_permissions import (
     asks,
     go_there,
     linked_copilot,
+    linked_in_term,
     pair,
 )
 
@@ -103,10 +103,7 @@ def test_the_user_answers_in_emacs_what_the_model_of_qwen_asks(world: World) -> 
 @pytest.mark.shared("linked-term")
 @pytest.mark.contract("Gemini CLI: questions shown")
 def test_what_the_model_of_gemini_cli_asks_is_shown(world: World) -> None:
-    file = world.file("a.txt", "a\n")
-    link(world, world.emacs(file))
-    emacs, cli = world.run_pair(file)
-    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    emacs, cli = linked_in_term(world)
     cli.model.script(
         call("ask_user", questions=questions(type="choice")), say("answered")
     )

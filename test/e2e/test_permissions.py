@@ -7,6 +7,7 @@ import pytest
 from harness import copilot, gemini
 from harness.copilot import Copilot
 from harness.emacs import STATE, Emacs, Reviews, lisp
+from harness.gemini import Gemini
 from harness.model import Part, call, read_file, say, together
 from harness.needs import needs_qwen
 from harness.qwen import Qwen, stays_connected
@@ -221,13 +222,24 @@ def what_copilot_asks_is_shown_and_answered_there(
     assert not (world.home / ".copilot" / "hooks").exists()
 
 
+def linked_in_term(world: World) -> tuple[Emacs, Gemini]:
+    """Return an Emacs that visits a.txt, and a linked Gemini CLI that it has started.
+
+    As the manual has it, the editor of the CLI is that Emacs.  In a shared world, they
+    are those of the previous test.
+    """
+    file = world.file("a.txt", "a\n")
+    editor = f"{world.tools.emacsclient} -s emacs"
+    link(world, world.emacs(file, extra=f'(setenv "EDITOR" {lisp(editor)})'))
+    emacs, cli = world.run_pair(file)
+    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    return emacs, cli
+
+
 @pytest.mark.shared("linked-term")
 @pytest.mark.contract("Gemini CLI: permissions shown")
 def test_what_gemini_asks_is_a_row_that_leads_to_its_terminal(world: World) -> None:
-    file = world.file("a.txt", "a\n")
-    link(world, world.emacs(file))
-    emacs, cli = world.run_pair(file)
-    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    emacs, cli = linked_in_term(world)
     out = world.project / "out.txt"
 
     one, two = "echo one >> out.txt; sleep 0", "echo two >> out.txt; sleep 0"

@@ -4,14 +4,12 @@
 import re
 
 import pytest
-from harness import gemini
 from harness.copilot import Copilot
 from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import call, say, write_file
 from harness.needs import needs_qwen
 from harness.world import World
-from test_tools import link
 
 from test_permissions import (
     FIRST,
@@ -20,6 +18,7 @@ from test_permissions import (
     REQUEST,
     asks,
     go_there,
+    linked_in_term,
     pair,
 )
 
@@ -34,22 +33,13 @@ def plans_in(cli: Gemini) -> str:
     return match[0]
 
 
+@pytest.mark.shared("linked-term")
 @pytest.mark.contract("Gemini CLI: the start of a plan")
 def test_a_plan_of_gemini_cli_is_edited_by_emacsclient_and_reviewed(
     world: World,
 ) -> None:
-    general = {"enableAutoUpdate": False, "defaultApprovalMode": "plan"}
-    gemini.configure(world.scratch, general=general, ui={"hideTips": True})
-    emacs = world.emacs(
-        world.file("a.txt", "a\n"),
-        # As the manual has it.
-        extra="(setq gemini-companion-terminal 'term)"
-        f' (setenv "EDITOR" {lisp(f"{world.tools.emacsclient} -s e2e")})'
-        ' (setq server-name "e2e") (server-start)',
-    )
-    link(world, emacs)
-    cli = world.run(emacs)
-    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    emacs, cli = linked_in_term(world)
+    cli.type("/plan", lambda: "Switched to Plan Mode" in cli.screen())
     cli.is_free()
     plan = f"{plans_in(cli)}/add-search.md"
     cli.model.script(
