@@ -22,6 +22,8 @@ ACCEPTS = """(with-current-buffer (window-buffer)
 # On a busy machine, the next proposal may come later than in five seconds.
 PATIENT = "(setq gemini-companion-arrival-seconds 100)"
 SELECTED = "(buffer-name (window-buffer))"
+# The sides of Ediff have room one above the other only.
+SMALL = (80, 24)
 MINE = '(with-current-buffer "mine.txt" (buffer-string))'
 
 
@@ -116,15 +118,14 @@ def test_keys_after_an_answer_are_text_nowhere(world: World) -> None:
     emacs.becomes(MINE, "MINE\n")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (100, 30)], ids=str)
 @pytest.mark.shared("term")
 @differs
 def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
-    world: World, size: tuple[int, int]
+    world: World,
 ) -> None:
     files = [world.file(f"{name}.txt", "old\n") for name in "abcdef"]
     emacs, cli = world.run_pair(*files, extra=PATIENT)
-    emacs.resize(size)
+    emacs.resize(SMALL)
     before = emacs.value("(e2e-windows)")
     cli.model.script(
         *(write_file(file, f"{file.name}\n") for file in files), say("done")
@@ -149,11 +150,10 @@ def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
     emacs.resize(SIZE)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (100, 30)], ids=str)
 @pytest.mark.shared("term")
 @differs
 def test_six_files_of_a_turn_are_answered_by_the_keys_of_ediff(
-    world: World, size: tuple[int, int]
+    world: World,
 ) -> None:
     """By somebody who knows Ediff, and reads what Emacs says."""
     old = "".join(f"{number}\n" for number in range(1, 8))
@@ -161,7 +161,7 @@ def test_six_files_of_a_turn_are_answered_by_the_keys_of_ediff(
     new = first.replace("6\n", "six\n")
     files = [world.file(f"{name}.txt", old) for name in "abcdef"]
     emacs, cli = world.run_pair(*files, extra=PATIENT)
-    emacs.resize(size)
+    emacs.resize(SMALL)
     before = emacs.value("(e2e-windows)")
     cli.model.script(*(write_file(file, new) for file in files))
     cli.prompt()
