@@ -37,7 +37,7 @@ def draft(emacs: Emacs) -> None:
     emacs.says("check it before you commit")
 
 
-@pytest.mark.shared("asks")
+@pytest.mark.shared("yolo")
 @pytest.mark.differs("VC and Log Edit")
 def test_commit_message_is_drafted_from_the_prompts(world: World) -> None:
     project = world.scratch.project

@@ -17,6 +17,8 @@ from harness.world import World
 from test_tools import link
 from test_turn_page import asks_again
 
+# What the prompt begins with in the mode yolo.
+YOLO = "[*]"
 RULES = "(setq gemini-companion-review-rules '({}))"
 LABELED = """
 (equal '("asks in its terminal, by your rule *.el")
@@ -27,29 +29,34 @@ LABELED = """
 def linked(world: World, mode: str, rules: str) -> tuple[Emacs, Reviews, Gemini]:
     """Return an Emacs with ``rules``, and a linked Gemini CLI in the ``mode``.
 
-    Its settings name no mode yolo, which a key begins.  In a shared world, they are
-    those of the previous test.
+    Its settings name no mode yolo, which a key begins, and ends.  In a shared world,
+    they are those of the previous test, whose mode was yolo or the default.
     """
     emacs = world.emacs(world.file("a.txt", "a\n"))
     link(world, emacs)
-    begin = "auto_edit" if mode == "yolo" else mode
+    begin = "auto_edit" if mode == "auto_edit" else "default"
     general = {"enableAutoUpdate": False, "defaultApprovalMode": begin}
     gemini.configure(world.scratch, general=general)
     emacs.eval(RULES.format(rules))
-
-    def start() -> Gemini:
-        cli = world.gemini()
-        if mode == "yolo":
-            begin_yolo(cli)
-        return cli
-
-    return emacs, Reviews(emacs), world.cli(start)
+    cli = world.cli(world.gemini)
+    if mode == "yolo" and cli.mark != YOLO:
+        begin_yolo(cli)
+    elif mode != "yolo" and cli.mark == YOLO:
+        end_yolo(cli)
+    return emacs, Reviews(emacs), cli
 
 
 def begin_yolo(cli: Gemini) -> None:
     cli.terminal.keys("C-y")
     cli.terminal.wait_for("YOLO")
-    cli.mark = "[*]"
+    cli.mark = YOLO
+
+
+def end_yolo(cli: Gemini) -> None:
+    """Let ``cli`` ask again, as by default."""
+    cli.terminal.keys("C-y")
+    cli.terminal.wait_until_gone("YOLO")
+    cli.mark = Gemini.mark
 
 
 # What a project may set in its file .env; the CLI gives it to its hooks.
@@ -114,9 +121,11 @@ def test_a_rule_asks_in_each_mode_of_gemini_cli_whatever_the_project_sets(
     emacs.eval(RULES.format(""))
     cli.is_free(write_file(other, "without rules"))
     assert other.read_text() == "without rules"
+    emacs.eval(RULES.format('("*.el" . always)'))
+    its_mode_decides_once_emacs_cannot(world, emacs, reviews, cli)
 
 
-@pytest.mark.shared("asks")
+@pytest.mark.shared("yolo")
 def test_a_rule_accepts_or_reviews_what_gemini_cli_asks_about(world: World) -> None:
     rules = '("docs/**" . never) ("*.el" . always)'
     emacs, reviews, cli = linked(world, "default", rules)
@@ -161,10 +170,10 @@ def test_a_cli_asks_if_its_hook_fails_and_emacs_says_why(world: World) -> None:
     bridge.write_text(whole)
 
 
-def test_the_mode_of_a_cli_in_yolo_mode_decides_once_emacs_cannot(
-    world: World,
+def its_mode_decides_once_emacs_cannot(
+    world: World, emacs: Emacs, reviews: Reviews, cli: Gemini
 ) -> None:
-    emacs, reviews, cli = linked(world, "yolo", '("*.el" . always)')
+    """Let ``cli``, in the mode yolo, edit while Emacs has no rules for it or hangs."""
     file = world.file("b.el", "one\n")
     directory = emacs.value("(gemini-companion-install-extension-directory)")
     extension = Path(str(directory))

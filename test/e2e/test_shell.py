@@ -847,7 +847,7 @@ def test_what_no_snapshot_has_looked_at_stays(world: World) -> None:
     assert {"#mine.txt#", ".#mine.txt"} <= after.keys()
 
 
-@pytest.mark.shared("asks")
+@pytest.mark.shared("yolo")
 @pytest.mark.contract("Gemini CLI: commands that the user refuses")
 def test_refused_command_owns_nothing(world: World) -> None:
     emacs, _, cli = linked(world, "default", "")
