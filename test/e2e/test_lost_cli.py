@@ -105,23 +105,25 @@ def by_mode(emacs: Emacs) -> None:
     emacs.holds('(not (get-process "gemini-companion"))', "Emacs knows that")
 
 
+@pytest.mark.shared("review")
 def test_cli_is_free_after_emacs_or_its_mode_has_ended(world: World) -> None:
     file, emacs, _, cli = world.review("one\n", "uno\n")
     is_free_after(by_mode, world, emacs, cli)
 
     emacs.turn_on()
+    cli.reset()
+    cli.enable()
     is_asked_again(emacs, cli, file)
     is_free_after(by_keys, world, emacs, cli)
 
-    emacs = world.emacs(file, name="again")
+    emacs = world.follows(emacs, file)
     is_asked_again(emacs, cli, file)
     is_free_after(by_force, world, emacs, cli)
+    world.follows(emacs)
 
 
 def is_asked_again(emacs: Emacs, cli: Gemini, file: Path) -> None:
-    """Let ``cli``, which was disconnected, propose an edit of ``file``."""
-    cli.reset()
-    cli.enable()
+    """Let ``cli``, which has connected again, propose an edit of ``file``."""
     cli.wait_until_connected()
     Reviews(emacs).proposed(cli, file, write_file(file, "uno\n"))
 

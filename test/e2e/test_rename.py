@@ -13,6 +13,7 @@ from harness.model import call, say
 from harness.needs import needs_qwen
 from harness.qwen import Qwen, stays_connected
 from harness.world import World
+from test_rules import linked
 from test_tools import link
 
 from test_permissions import BUFFER, OPEN, go_there
@@ -45,7 +46,6 @@ RENAMED = {name: text.replace("one", "uno") for name, text in TEXTS.items()}
 class Renamed:
     """A project of three files, an Emacs with a language server, and a linked CLI."""
 
-    client = "gemini"
     tool = "mcp_emacs_rename_symbol"
     # Not with the policy.
     asks = False
@@ -60,11 +60,11 @@ class Renamed:
             pytest.skip("No Eglot")
         self.emacs.keys("C-a")  # Eglot connects after a command
         self.emacs.holds(HAS_SERVER)
-        link(world, self.emacs, self.client)
         self.cli = self.start(world)
 
     def start(self, world: World) -> Gemini:
-        return world.gemini()
+        """Return a linked CLI, which asks about edits."""
+        return linked(world, "default", "")[2]
 
     def texts(self) -> dict[str, str]:
         return {name: (self.project / name).read_text() for name in TEXTS}
@@ -98,7 +98,6 @@ class Renamed:
 class RenamedByQwen(Renamed):
     """The same, where the model of Qwen Code asks."""
 
-    client = "qwen"
     tool = "mcp__emacs__rename_symbol"
     asks = True
 
@@ -107,6 +106,7 @@ class RenamedByQwen(Renamed):
         super().__init__(world)
 
     def start(self, world: World) -> Qwen:
+        link(world, self.emacs, "qwen")
         cli = world.qwen()
         stays_connected(self.emacs, cli)
         return cli
@@ -174,6 +174,7 @@ def nothing_is_open(renamed: Renamed) -> None:
     assert renamed.texts() == TEXTS
 
 
+@pytest.mark.shared("yolo")
 def test_a_rename_of_the_model_is_written_as_reviewed_or_not_at_all(
     world: World,
 ) -> None:
@@ -219,6 +220,7 @@ def is_written_only_as_reviewed(world: World, renamed: Renamed) -> None:
     cli.wait_for("said lost")
     assert "not known whether anything was renamed" in cli.model.last_message()
     assert renamed.texts() == {**TEXTS, "c.py": "import a\n"}
+    world.follows(emacs)
 
 
 @needs_qwen

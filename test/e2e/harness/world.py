@@ -73,6 +73,19 @@ class World:
             self._emacs = emacs
         return emacs
 
+    def follows(self, previous: Emacs, *files: Path) -> Emacs:
+        """Start an Emacs after the ``previous`` one, which has ended or ends now.
+
+        The CLI of a shared world connects to it.
+        """
+        previous.wait_until_exited()
+        self.emacsen.remove(previous)
+        emacs = self.emacs(*files)
+        if self._cli:
+            self._cli.reset()
+            self._cli.enable()
+        return emacs
+
     def model(self) -> Model:
         model = Model()
         self._ends.callback(model.close)
