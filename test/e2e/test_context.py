@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from harness.emacs import Emacs
-from harness.gemini import Gemini
 from harness.model import Context, say, write_file
 from harness.world import World
 from test_restart import restart
@@ -45,7 +44,7 @@ def test_the_frame_used_last_counts(world: World) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: context")
-@pytest.mark.shared("context")
+@pytest.mark.shared("review")
 def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     other = world.file("other.txt", "x\n")
     file = world.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
@@ -80,21 +79,27 @@ def active(file: Path, line: int = 1, character: int = 1) -> Context:
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 
 
-def connects_again(emacs: Emacs, world: World, cli: Gemini) -> None:
-    """Let ``cli`` connect again; it gets the value of the option when it does."""
-    cli.ide("disable")
-    restart(emacs, world.scratch)
-    cli.enable()
-    cli.wait_until_connected()
-
-
-@pytest.mark.shared("context")
+@pytest.mark.shared("review")
 def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file, extra=NO_REVIEWS)
-    connects_again(emacs, world, cli)
-    cli.has_context(active(file))
+    emacs, reviews, cli = world.pair(file)
 
+    # Set while it is connected, the option leaves the answer to the terminal.
+    emacs.eval(NO_REVIEWS)
+    restart(emacs, world.scratch)
+    cli.model.script(write_file(file, "tre\n"), say("first done"))
+    cli.ask()
+    emacs.says("No review of")
+    assert reviews.states() == ["pending"]
+    cli.answer("Allow once")
+    cli.finished("first done", file, "tre\n")
+    reviews.wait_until(0)
+
+    # The CLI gets the value of the option when it connects.
+    cli.ide("disable")
+    cli.enable()
+    cli.wait_until_connected()
+    cli.has_context(active(file))
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
     assert reviews.paths() == []
@@ -104,21 +109,13 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
 
     emacs.eval("(setq gemini-companion-review-view 'diff)")
     cli.reset()
-    connects_again(emacs, world, cli)
+    cli.ide("disable")
+    restart(emacs, world.scratch)
+    cli.enable()
+    cli.wait_until_connected()
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
     reviews.select()
     emacs.wait_for("+due")
     emacs.row_takes_answers()
     emacs.keys("a")
     cli.finished("done again", file, "due\n")
-
-    # Set while it is connected, the option leaves the answer to the terminal.
-    emacs.eval(NO_REVIEWS)
-    restart(emacs, world.scratch)
-    cli.model.script(write_file(file, "tre\n"), say("third done"))
-    cli.ask()
-    emacs.says("No review of")
-    assert reviews.states() == ["pending"]
-    cli.answer("Allow once")
-    cli.finished("third done", file, "tre\n")
-    reviews.wait_until(0)

@@ -7,7 +7,7 @@ from harness.wait import eventually
 from harness.world import World
 
 
-@pytest.mark.shared("context")
+@pytest.mark.shared("review")
 def test_command_is_given_until_the_cli_has_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

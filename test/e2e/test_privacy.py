@@ -9,7 +9,7 @@ from harness.world import World
 from test_context import active
 from test_restart import restart
 
-pytestmark = pytest.mark.shared("context")
+pytestmark = pytest.mark.shared("review")
 
 SHARED = "(mapcar (lambda (f) (plist-get f :path)) (gemini-companion-shared))"
 

@@ -13,7 +13,7 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
-pytestmark = pytest.mark.shared("context")
+pytestmark = pytest.mark.shared("review")
 
 
 def hold_next(emacs: Emacs, go: Path) -> None:
