@@ -15,6 +15,7 @@ from harness.gemini import Gemini, type_until
 from harness.model import Part, call, say, together, write_file
 from harness.wait import eventually
 from harness.world import World
+from test_trust import changes_trust, trust
 
 from fake_cli import FakeCli
 
@@ -119,7 +120,6 @@ def tools_are(cli: Gemini, there: bool) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: hooks")
-@pytest.mark.shared("linked")
 def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
     world: World,
 ) -> None:
@@ -127,22 +127,18 @@ def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
     os.utime(file, (1e9, 1e9))
     emacs = world.emacs(file, extra=FLYMAKE)
     link(world, emacs)
-    emacs.holds(CHECKED)
-    settings = world.scratch.home / ".gemini" / "settings.json"
     hook = {"matcher": "write_file", "hooks": [{"type": "command", "command": FIXER}]}
-    with_hook = {**json.loads(settings.read_text()), "hooks": {"AfterTool": [hook]}}
-    # In a shared world, the window title may show the state.
-    settings.write_text(json.dumps({**with_hook, "ui": gemini.SETTINGS["ui"]}))
-    finds_emacs_only_while_it_is_there(world, emacs)
-
-    emacs = world.emacs(file, extra=FLYMAKE)
-    link(world, emacs)
+    security = trust(world, "gemini", "TRUST_FOLDER")
+    gemini.configure(world.scratch, security=security, hooks={"AfterTool": [hook]})
     emacs.holds(CHECKED)
     reviews, cli = Reviews(emacs), world.gemini()
 
     # Asked and answered, without a confirmation.
     question = call(TOOL, file="a.py")
     assert "no errors or warnings" in result_of(cli, question)
+    # Its trust in the project is not overridden.
+    assert "Press 'r' to restart" not in cli.screen()
+    a_stranger_has_no_tools(world)
 
     # The turn is known, though not from a title.
     emacs.holds(f"(eq 'ready {STATE})")
@@ -206,8 +202,7 @@ def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
     )
 
     # Another hook fixes the file at the same time.
-    result_of(cli, write_file(file, GOOD))
-    result_of(cli, write_file(file, FIXED))
+    result_of(cli, write_file(file, GOOD), write_file(file, FIXED))
     assert "hook_context" not in cli.model.last_message()
     assert file.read_text() == GOOD
     result_of(cli, write_file(file, BAD))
@@ -230,6 +225,8 @@ def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
     answered = "error: invalid syntax"
     eventually(lambda: answered in result_of(cli, question), "the error is listed")
 
+    emacs = finds_emacs_only_while_it_is_there(world, emacs, cli)
+
     # The same command unlinks the CLIs: those that run have no tools of Emacs then.
     unlink(world, emacs)
     tools_are(cli, False)
@@ -237,47 +234,40 @@ def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
     result = cli.model.requests[-1]["contents"][-1]["parts"][0]["functionResponse"]
     assert "error" not in result["response"]
     assert "failed for event" not in cli.screen()
+    changes_trust(emacs, cli, "gemini")
 
 
-def finds_emacs_only_while_it_is_there(world: World, emacs: Emacs) -> None:
-    """End ``emacs``, where CLIs were linked, and start one."""
-    file = world.project / "a.py"
-    emacs.quit()
-
-    # Without Emacs there is no message, and with one the tools appear.
-    cli = world.gemini("late", connects=False)
-    cli.wait_for("Type your message")
-    cli.is_free()
-    assert "MCP issues" not in cli.screen()
-    emacs = world.emacs(file, name="again", extra=FLYMAKE)
-    tools_are(cli, True)
-    emacs.holds(CHECKED)
-    assert "no errors" in result_of(cli, call(TOOL, file="a.py"))
-
-    a_stranger_has_no_tools(world)
-
-    # In the other one they disappear with Emacs.
+def finds_emacs_only_while_it_is_there(
+    world: World, emacs: Emacs, cli: Gemini
+) -> Emacs:
+    """End ``emacs``, which ``cli`` uses, and start another one, which is returned."""
     emacs.quit()
     tools_are(cli, False)
+
+    # A CLI that starts without Emacs says nothing, and with one the tools appear.
+    late = world.gemini("late", connects=False)
+    late.wait_for("Type your message")
+    late.is_free()
+    assert "MCP issues" not in late.screen()
+    emacs = world.emacs(world.project / "a.py", extra=FLYMAKE)
+    link(world, emacs)
+    for each in (late, cli):
+        tools_are(each, True)
+    emacs.holds(CHECKED)
+    assert "error: invalid syntax" in result_of(late, call(TOOL, file="a.py"))
     world.tmux.call("kill-session", "-t", "=late")
+    return emacs
 
 
 def a_stranger_has_no_tools(world: World) -> None:
     """In a directory that is not trusted there are neither tools nor hooks."""
-    settings = world.home / ".gemini" / "settings.json"
-    before = settings.read_text()
-    changed = json.loads(before)
-    changed["security"]["folderTrust"]["enabled"] = True
-    settings.write_text(json.dumps(changed))
-    trust = world.home / ".gemini" / "trustedFolders.json"
-    trust.write_text(json.dumps({str(world.project): "DO_NOT_TRUST"}))
+    trust(world, "gemini", "DO_NOT_TRUST")
     stranger = world.gemini("stranger", connects=False)
     stranger.wait_for("Type your message")
     stranger.is_free()
     assert TOOL not in json.dumps(stranger.model.requests[-1].get("tools"))
     world.tmux.call("kill-session", "-t", "=stranger")
-    settings.write_text(before)
-    trust.unlink()
+    trust(world, "gemini", "TRUST_FOLDER")
 
 
 VIEW = """

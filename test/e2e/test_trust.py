@@ -7,8 +7,6 @@ from harness.gemini import Gemini
 from harness.needs import needs_qwen
 from harness.world import World
 
-pytestmark = needs_qwen
-
 
 def trust(world: World, client: str, level: str) -> dict[str, object]:
     """Trust the project to a ``level`` in ``client``; return its settings of that."""
@@ -26,13 +24,8 @@ def changes_trust(emacs: Emacs, cli: Gemini, client: str) -> None:
     cli.type(str(command), lambda: "Modify Trust Level" in cli.screen())
 
 
+@needs_qwen
 def test_trust_is_never_overridden(world: World) -> None:
-    security = trust(world, "gemini", "TRUST_FOLDER")
-    gemini.configure(world.scratch, security=security)
     security = trust(world, "qwen", "DO_NOT_TRUST")
     emacs = world.emacs(world.file("a.txt", "1\n"))
-    cli = world.gemini()
-    cli.is_free()
-    assert "Press 'r' to restart" not in cli.screen()
-    changes_trust(emacs, cli, "gemini")
     changes_trust(emacs, world.qwen(security=security), "qwen")
