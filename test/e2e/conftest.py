@@ -116,6 +116,7 @@ def pytest_runtest_makereport(
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for kind in ("failed", "error"):
         for report in terminalreporter.getreports(kind):
-            for name, row in report.user_properties:
+            # That of a file that is not collected has none.
+            for name, row in getattr(report, "user_properties", ()):
                 if name == "row":
                     terminalreporter.write_line(f"CONTRACT failed: {row}")
