@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -111,12 +112,29 @@ def result_of(cli: Gemini, *turns: Part) -> str:
     return cli.model.results()[-1]
 
 
-def tools_are(cli: Gemini, there: bool) -> None:
-    def are() -> bool:
-        cli.is_free()
-        return (TOOL in json.dumps(cli.model.requests[-1]["tools"])) == there
+def tools_change(world: World, there: bool, name: str = "gemini") -> None:
+    """Wait until the CLI called ``name`` has got tools of Emacs, or lost them.
 
-    eventually(are, f"tools: {there}")
+    Each prompt meanwhile would be half a second of a processor.
+    """
+    log = world.scratch.root / f"{name}.log"
+
+    def have_changed() -> bool:
+        counts = re.findall(r"Refresh for .* discovered (\d+) tools", log.read_text())
+        return bool(counts) and (counts[-1] != "0") == there
+
+    eventually(have_changed, f"the tools have changed: {there}")
+
+
+def loses_tools(world: World, cli: Gemini) -> None:
+    """Wait until the model of ``cli`` has no tools of Emacs."""
+
+    def has_none() -> bool:
+        cli.is_free()
+        return TOOL not in json.dumps(cli.model.requests[-1]["tools"])
+
+    tools_change(world, False)
+    eventually(has_none, "the tools are gone")
 
 
 @pytest.mark.contract("Gemini CLI: hooks")
@@ -229,7 +247,7 @@ def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
 
     # The same command unlinks the CLIs: those that run have no tools of Emacs then.
     unlink(world, emacs)
-    tools_are(cli, False)
+    loses_tools(world, cli)
     result_of(cli, write_file(file, GOOD))
     result = cli.model.requests[-1]["contents"][-1]["parts"][0]["functionResponse"]
     assert "error" not in result["response"]
@@ -242,7 +260,7 @@ def finds_emacs_only_while_it_is_there(
 ) -> Emacs:
     """End ``emacs``, which ``cli`` uses, and start another one, which is returned."""
     emacs.quit()
-    tools_are(cli, False)
+    loses_tools(world, cli)
 
     # A CLI that starts without Emacs says nothing, and with one the tools appear.
     late = world.gemini("late", connects=False)
@@ -251,10 +269,11 @@ def finds_emacs_only_while_it_is_there(
     assert "MCP issues" not in late.screen()
     emacs = world.emacs(world.project / "a.py", extra=FLYMAKE)
     link(world, emacs)
-    for each in (late, cli):
-        tools_are(each, True)
+    for name in ("late", "gemini"):
+        tools_change(world, True, name)
     emacs.holds(CHECKED)
-    assert "error: invalid syntax" in result_of(late, call(TOOL, file="a.py"))
+    question, answer = call(TOOL, file="a.py"), "error: invalid syntax"
+    eventually(lambda: answer in result_of(late, question), "the error is listed")
     world.tmux.call("kill-session", "-t", "=late")
     return emacs
 
