@@ -172,13 +172,9 @@ RESET = """
   (message nil)
   (with-current-buffer "*Messages*"
     (let ((inhibit-read-only t)) (erase-buffer)))
-  (mapatoms
-   (lambda (symbol)
-     (when (and (string-prefix-p "gemini-companion-" (symbol-name symbol))
-                (get symbol 'standard-value)
-                (not (memq symbol '(gemini-companion-mode
-                                    gemini-companion-server-command))))
-       (set-default symbol (eval (car (get symbol 'standard-value)) t))))))
+  (dolist (symbol (apropos-internal "\\\\`gemini-companion-" #'custom-variable-p))
+    (unless (memq symbol '(gemini-companion-mode gemini-companion-server-command))
+      (set-default symbol (eval (car (get symbol 'standard-value)) t)))))
 """
 
 # There is no idle time after a prompt of a timer, which ends no command.
