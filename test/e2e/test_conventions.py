@@ -9,6 +9,8 @@ from harness.emacs import Emacs, lisp
 from harness.world import World
 from test_arrival import OWN
 
+pytestmark = pytest.mark.shared("conventions")
+
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 NEW = OLD.replace("two\n", "zwei\n").replace("eight\n", "acht\n")
 # A turn that has changed two files, three times; no CLI runs.
@@ -24,10 +26,15 @@ WROTE = """
   nil)
 """
 SET_UP = """
+;; What the test before has set.
+(repeat-mode -1)
+(setq display-buffer-alist nil
+      read-extended-command-predicate nil)
 (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
 (setq gemini-companion-overview-busy-seconds 0)
 (require 'gemini-companion-session)
-(defvar e2e-session
+(defvar e2e-session nil)
+(setq e2e-session
   (gemini-companion-session-make :id "one" :pid (emacs-pid) :client "gemini"
                                  :directory default-directory))
 """
