@@ -17,6 +17,9 @@ from harness.emacs import DRAWN, Emacs, lisp
 from harness.world import World
 from test_queue import PATIENT
 
+# The long one begins, and the other has its Emacs.
+pytestmark = [pytest.mark.shared("stay"), pytest.mark.long]
+
 COUNT = int(os.environ.get("GC_STAYS", "12"))
 SEED = int(os.environ.get("GC_STAYS_SEED") or "1")
 SIZES = (80, 24), (100, 30), (170, 50)
@@ -25,12 +28,13 @@ NEW = OLD.replace("line 5\n", "line five\n").replace("line 20\n", "line twenty\n
 
 SETUP = """
 (global-set-key (kbd "C-c r") #'gemini-companion-review)
-(setq create-lockfiles nil make-backup-files nil auto-save-default nil)
+(setq create-lockfiles nil make-backup-files nil auto-save-default nil
+      gemini-companion-arrival-seconds 5)
 (defvar e2e-id 0)
 (defvar e2e-decided nil "A list (FILE KEYS DRAWN) for each answer.")
 (defvar e2e-typed nil "A list (KEYS CLOSED) for each text outside of a review.")
 (defvar e2e-closed 0 "The time when the last review was closed.")
-(start-process "cli" "*cli*" "cat")
+(unless (get-process "cli") (start-process "cli" "*cli*" "cat"))
 (set-process-query-on-exit-flag (get-process "cli") nil)
 (defun e2e-note-text ()
   "Note that a key has become text outside of a review."
@@ -227,7 +231,6 @@ def test_no_review_begins_in_a_prompt_over_one_that_stays(world: World) -> None:
     )
 
 
-@pytest.mark.long
 @pytest.mark.differs("keys, timers and windows")
 def test_random_keys_while_a_review_stays_answer_only_what_was_drawn(
     world: World,
