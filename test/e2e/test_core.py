@@ -143,7 +143,6 @@ BELOW = ("terminal",)
 WARNINGS = '(and (get-buffer "*Warnings*") t)'
 
 
-@pytest.mark.differs("Ediff and windows")
 def test_core_alone_reviews_edits_of_gemini_cli(world: World, tmp_path: Path) -> None:
     root = package_without(BELOW, world.tools, tmp_path)
     file, emacs, reviews, cli = world.review(
