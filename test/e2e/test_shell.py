@@ -28,8 +28,6 @@ from test_tools import link
 
 from test_permissions import link_copilot, linked_copilot
 
-differs = pytest.mark.differs("keys of the overview")
-
 OLD = b"one\r\ntwo\r\nl\xe9\r\n"
 LATER = OLD + b"later\r\n"
 COMMAND = (
@@ -514,7 +512,6 @@ def contents(world: World) -> dict[str, object]:
 
 
 @pytest.mark.shared("yolo")
-@differs
 def test_turn_of_commands_only_is_undone_by_keys(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     world.file("changed.txt", "a\nb\nc\n")
@@ -681,7 +678,6 @@ def writes(world: World, emacs: Emacs, text: str) -> None:
 
 
 @pytest.mark.shared("hooks")
-@differs
 def test_renamed_file_stays_while_its_old_name_is_taken(world: World) -> None:
     emacs = world.emacs(world.file("a.txt", "a\n"))
     extension(emacs)
