@@ -225,7 +225,7 @@ def test_no_review_begins_in_a_prompt_over_one_that_stays(world: World) -> None:
     emacs.keys("C-c", "r")
     emacs.keys("C-g", "C-]")
     emacs.holds("(not (active-minibuffer-window))")
-    emacs.eval("(e2e-end)")
+    emacs.eval("(progn (setq gemini-companion-arrival-seconds 5) (e2e-end))")
     emacs.becomes(
         "(list (gemini-companion-edits-ending) (e2e-windows))", [None, before]
     )
