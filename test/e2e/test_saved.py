@@ -20,7 +20,7 @@ def killed(emacs: Emacs) -> None:
     emacs.wait_until_exited()
 
 
-@pytest.mark.shared("asks")
+@pytest.mark.shared("yolo")
 def test_changes_left_and_a_commit_survive_a_kill_and_an_exit_of_emacs(
     world: World,
 ) -> None:
