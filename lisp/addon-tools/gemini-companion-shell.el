@@ -368,8 +368,10 @@ it has no marks; or `modes' if the new modes of the file have none."
             session file old new (plist-get facts :command)
             :taken (and taken
                         (gemini-companion-shell--taken-by old new taken writes true-name))
-            ;; Git knows only whether a file can be executed.
-            :modes (logand (if (= old-modes #o100755) #o777 #o666) (default-file-modes))
+            :modes (or (cadr (assoc name (plist-get facts :private)))
+                       ;; Git knows only whether a file can be executed.
+                       (logand (if (= old-modes #o100755) #o777 #o666)
+                               (default-file-modes)))
             :made (mapcar (lambda (name)
                             (gemini-companion-text-true-name
                              (gemini-companion-names-below (plist-get facts :root)

@@ -96,7 +96,7 @@ def restore(store: Store, files: Sequence[File], plan: Plan) -> list[str]:
         for file in files:
             content = next(contents) if file.is_written else b""
             try:
-                _put(store.root, file, content, plan)
+                _put(store, file, content, plan)
                 problems.append("")
             except _Problem as error:
                 problems.append(str(error))
@@ -114,15 +114,15 @@ def _directories(store: Store, plan: Plan) -> list[str]:
     return sorted(store.new_directories(plan.tree, files), key=len, reverse=True)
 
 
-def _put(root: str, file: File, content: bytes, plan: Plan) -> None:
-    """Write ``content`` to ``file`` below ``root``, or only compare it.
+def _put(store: Store, file: File, content: bytes, plan: Plan) -> None:
+    """Write ``content`` to ``file`` below the root of ``store``, or only compare it.
 
     Raises _Problem if the file is not what ``file`` says that it is now.
     """
-    path = os.path.join(root, file.name)
+    path = os.path.join(store.root, file.name)
     parent = os.path.dirname(file.name)
     while parent:
-        above = os.path.join(root, parent)
+        above = os.path.join(store.root, parent)
         if os.path.islink(above):
             if plan.checks and parent in plan.gone:
                 # There is nothing once that is deleted.
@@ -143,12 +143,12 @@ def _put(root: str, file: File, content: bytes, plan: Plan) -> None:
     if file.then_mode == LINK:
         _replace(path, status, _link(path, content))
         return
-    is_executable = file.then_mode == _EXECUTABLE
+    modes = _modes(status, file, store, plan)
     if file.is_written:
-        _write(path, status, old or b"", content, is_executable, plan)
+        _write(path, status, old or b"", content, modes, plan)
     elif mode != file.then_mode:
         assert status is not None
-        os.chmod(path, _modes(status, is_executable, plan))
+        os.chmod(path, modes)
 
 
 def _now(path: str) -> tuple[os.stat_result | None, int, bytes | None]:
@@ -185,10 +185,12 @@ def _make_directories(path: str, modes: int) -> None:
         os.chmod(path, modes)
 
 
-def _modes(status: os.stat_result | None, is_executable: bool, plan: Plan) -> int:
-    """Return the modes of a file that had ``status``, executable or not."""
+def _modes(status: os.stat_result | None, file: File, store: Store, plan: Plan) -> int:
+    """Return the modes of ``file``, which has ``status``, once it is restored."""
+    is_executable = file.then_mode == _EXECUTABLE
     if status is None or stat.S_ISLNK(status.st_mode):
-        return (0o777 if is_executable else 0o666) & plan.modes
+        modes = (0o777 if is_executable else 0o666) & plan.modes
+        return store.private.get(file.name, modes)
     modes = stat.S_IMODE(status.st_mode)
     if is_executable == bool(modes & stat.S_IXUSR):
         return modes
@@ -204,11 +206,13 @@ def _write(
     status: os.stat_result | None,
     old: bytes,
     content: bytes,
-    is_executable: bool,
+    modes: int,
     plan: Plan,
 ) -> None:
-    """Write ``content`` to ``path``, which has ``status``, and the bytes ``old``."""
-    modes = _modes(status, is_executable, plan)
+    """Write ``content`` to ``path``, which gets ``modes``.
+
+    It has ``status``, and the bytes ``old``.
+    """
     is_regular = status is not None and stat.S_ISREG(status.st_mode)
     try:
         descriptor, draft = tempfile.mkstemp(prefix=DRAFT, dir=os.path.dirname(path))

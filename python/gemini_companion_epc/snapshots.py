@@ -113,6 +113,7 @@ _SYSTEMS = {".git", ".hg", ".svn", ".bzr", ".jj", "_darcs", ".sl", ".pijul"}
 # Locks and texts of unsaved buffers, drafts of `restore`, and backup files beside one.
 _EMACS = re.compile(r"\.#.+|#.+#|\.gemini-companion-.+", re.DOTALL)
 _SUBMODULE = b"160000"
+_READABLE = 0o044
 
 Reason: TypeAlias = Literal[
     "ignored", "excluded", "unanswered", "repository", "system", "Emacs", "temporary",
@@ -331,6 +332,11 @@ class Store:
         self._last: Snapshot | None = None
         self._ignored: tuple[bytes, frozenset[bytes]] = b"", frozenset()
         self._large: set[str] = set()
+        self.private: dict[str, int] = {}
+        """The permissions of files that not all may read, also of deleted ones.
+
+        Git does not know them.
+        """
         self._files: dict[str, str] = {}
         self._format = ""
         self._settings: dict[str, str] = {}
@@ -753,6 +759,24 @@ class Store:
         )
         return self._last
 
+    def note_permissions(self) -> None:
+        """Take note of who may read the files of the last snapshot.
+
+        That is asked for before a call, which may delete them.
+        """
+        for name in map(os.fsdecode, self._git("ls-files", "-z").split(b"\0")[:-1]):
+            with suppress(OSError):
+                self._note_permissions(name, os.lstat(self._path(name)))
+
+    def _note_permissions(self, name: str, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            # A link has none, and may be gone again.
+            return
+        if ~status.st_mode & _READABLE:
+            self.private[name] = stat.S_IMODE(status.st_mode) & 0o777
+        else:
+            self.private.pop(name, None)
+
     def _begin_with(self, tree: str) -> None:
         """Make ``tree`` what git compares the index with, which is otherwise nothing.
 
@@ -834,6 +858,7 @@ class Store:
                 gone.append(name)
                 continue
             if stat.S_ISREG(status.st_mode):
+                self._note_permissions(name, status)
                 reason = self._why_not_stored(name, status, sum(large.values()))
                 if not reason:
                     is_large = status.st_size > LARGEST_TEXT

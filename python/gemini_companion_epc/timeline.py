@@ -720,6 +720,8 @@ class Timeline:
 
         def take() -> tuple[Snapshot, Difference]:
             snapshot = store.take(listing, shared, hidden, unanswered)
+            if is_before:
+                store.note_permissions()
             if before is None:
                 return snapshot, Difference()
             moved = store.moved(before.head, head, before.snapshot.time)
@@ -872,6 +874,11 @@ class Timeline:
             contents = await _in_thread(_contents, store, changes)
             rows = await _in_thread(self._rows, changes, contents)
             facts.update(await _in_thread(self._lost, store, interval, contents))
+            facts["private"] = [
+                [each.path, store.private[each.path]]
+                for each in changes
+                if not each.after and each.path in store.private
+            ]
             before = interval.before.snapshot.tree
             facts["made"] = await _in_thread(store.new_directories, before, changes)
         await self._ask("wrote", facts, json.dumps(rows))

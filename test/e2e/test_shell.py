@@ -46,7 +46,7 @@ def git(world: World, *arguments: str) -> str:
 def repository(world: World) -> None:
     """Make files, and commit them."""
     for name in ("b.txt", "c.txt", "gone.sh"):
-        world.file(name, OLD).chmod(0o755)
+        world.file(name, OLD).chmod(0o700 if name == "gone.sh" else 0o755)
     world.file("long.txt", "a line\n" * 500)
     world.file("name.txt", "name\n")
     world.file(".env", "OLD\n")
@@ -127,7 +127,8 @@ def is_recorded_and_undone(world: World, emacs: Emacs) -> None:
     emacs.wait_for("Undid 7 edits")
     for name, text in (("b.txt", OLD), ("c.txt", LATER), ("gone.sh", OLD)):
         has(world.project / name, text)
-        assert (world.project / name).stat().st_mode & 0o777 == 0o755
+        modes = (world.project / name).stat().st_mode & 0o777
+        assert modes == (0o700 if name == "gone.sh" else 0o755)
     assert git(world, "status", "--short") == " M .env\n M c.txt\n"
     assert git(world, "diff", "--stat", "c.txt").endswith("1 insertion(+)\n")
     stored = b"".join(map(stored_in, world.scratch.tmp.glob("*/*/objects")))

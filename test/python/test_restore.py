@@ -124,6 +124,23 @@ def test_files_of_all_kinds_get_what_they_had_before_and_after(tmp_path: Path) -
     assert not list(tmp_path.glob("*.kept/*"))
 
 
+def test_what_few_may_read_comes_back_as_that(tmp_path: Path) -> None:
+    def change(root: Path) -> None:
+        (root / "image").unlink()
+        (root / "file").unlink()
+        (root / "file").symlink_to("a")
+        (root / "new").write_bytes(b"\0")
+        (root / "new").chmod(0o640)
+
+    os.umask(0o077)
+    scene = Scene(tmp_path / "tree", change)
+    assert scene.restore() == {}
+    for name in ("image", "file"):
+        assert (scene.root / name).lstat().st_mode & 0o777 == 0o600
+    assert scene.restore(undone=False) == {}
+    assert (scene.root / "new").stat().st_mode & 0o777 == 0o640
+
+
 def test_what_others_have_written_stays(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "tree", write_all)
     (scene.root / "a").write_text("mine\n")

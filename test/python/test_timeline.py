@@ -547,6 +547,24 @@ async def test_of_a_large_file_is_only_the_name(
     assert scene.emacs.wrote[-1]["left_out"] == ["a"]
 
 
+async def test_permissions_of_deleted_files_are_known(scene: Scene) -> None:
+    a, b, new = (scene.root / name for name in ("a", "b", "new"))
+    # Nothing else of the file has changed.
+    a.chmod(0o600)
+    b.chmod(0o644)
+    await scene.begin("make")
+    scene.write(new="1")
+    new.chmod(0o640)
+    await scene.end("make")
+    assert scene.emacs.wrote[-1]["private"] == []
+    await scene.begin("rm")
+    a.unlink()
+    new.unlink()
+    b.unlink()
+    await scene.end("rm")
+    assert scene.emacs.wrote[-1]["private"] == [["a", 0o600], ["new", 0o640]]
+
+
 async def test_directories_that_the_call_has_made_are_named(scene: Scene) -> None:
     (scene.root / "old").mkdir()
     scene.write(**{"old/a": "1"})

@@ -307,14 +307,19 @@ text is lost: old, b" said))))
     (should (equal '(("2\n" . "2\n3\n"))
                    (gemini-companion-shell-test-steps session "1\n" "2\n3\n")))))
 
-(ert-deftest gemini-companion-shell-deleted-file-has-the-modes-of-new-files ()
-  (pcase-dolist (`(,in-git ,default ,modes) '((#o100644 #o700 #o600)
-                                              (#o100644 #o755 #o644)
-                                              (#o100755 #o775 #o775)))
+(ert-deftest gemini-companion-shell-deleted-file-has-its-modes-or-those-of-new-files ()
+  (pcase-dolist (`(,in-git ,default ,private ,modes)
+                 '((#o100644 #o700 nil #o600)
+                   (#o100644 #o755 nil #o644)
+                   (#o100755 #o775 nil #o775)
+                   ;; All could read it then.
+                   (#o100644 #o755 #o600 #o600)
+                   (#o100755 #o755 #o750 #o750)))
     (gemini-companion-test-with-edits nil
       (with-file-modes default
         (gemini-companion-shell-test-wrote
-         session (list (gemini-companion-shell-test-change "a" "1\n" nil in-git)))
+         session (list (gemini-companion-shell-test-change "a" "1\n" nil in-git))
+         :private (and private `(("a" ,private))))
         (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
       (should (= modes (file-modes "a"))))))
 
