@@ -34,6 +34,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-garbage)
@@ -931,6 +932,7 @@ TASK then seeks the sentinel, or if the text is a command, the text itself."
 (defun gemini-companion-prompt--read-reason (edit)
   "Return the reason to reject EDIT, read in the minibuffer.
 Return nil if EDIT ended meanwhile."
+  (gemini-companion-choice-forget-keys)
   (gemini-companion-request-read
    edit
    (format "Reject %s; reason for %s%s: "

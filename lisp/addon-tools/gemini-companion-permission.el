@@ -21,6 +21,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
@@ -261,7 +262,7 @@ For a CLI that is linked but not connected, return a session of its process."
 (cl-defgeneric gemini-companion-permission-reason (_permission)
   "Return the words of the user with which to refuse a permission.
 By default, read a reason."
-  (read-string "Reason for the model: "))
+  (gemini-companion-choice-reason "Reason for the model: "))
 
 (cl-defgeneric gemini-companion-permission-closed (_permission)
   "Save what the user has typed about a permission that has ended.

@@ -17,6 +17,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-permission)
@@ -76,7 +77,7 @@ in its buffer."
   "Return the comments on PLAN; without any, read what to change."
   (if (gemini-companion-plan-comments plan)
       (gemini-companion-plan--comments-text plan)
-    (read-string "Change the plan to: ")))
+    (gemini-companion-choice-reason "Change the plan to: ")))
 
 (cl-defmethod gemini-companion-permission-closed ((plan gemini-companion-plan))
   "Add the comments on PLAN that were not sent to the kill ring."

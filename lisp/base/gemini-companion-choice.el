@@ -78,5 +78,11 @@ Each key has to be typed: no other one answers, nor do RET and SPC, with which
       (setq key (read-char-from-minibuffer prompt keys)))
     key))
 
+(defun gemini-companion-choice-reason (prompt)
+  "Read a reason with PROMPT, which gets no key that was typed before it.
+It is sent with an answer as soon as RET ends it."
+  (gemini-companion-choice-forget-keys)
+  (read-string prompt))
+
 (provide 'gemini-companion-choice)
 ;;; gemini-companion-choice.el ends here

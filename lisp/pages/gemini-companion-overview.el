@@ -1070,7 +1070,7 @@ Several proposals get the same reason."
 (defun gemini-companion-overview--reject-all (edits)
   "Reject EDITS, several proposals, for one reason, which is asked for.
 A CLI that takes a reason only as a prompt gets it once."
-  (let ((reason (read-string
+  (let ((reason (gemini-companion-choice-reason
                  (format "Reject %d proposals (%s); reason: " (length edits)
                          (gemini-companion-edit-hunks-files edits))))
         (told nil))

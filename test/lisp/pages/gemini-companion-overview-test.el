@@ -1466,6 +1466,25 @@ turns?"))
                    (sort (copy-sequence outcomes)
                          (lambda (a b) (< (car a) (car b))))))))
 
+;; The reason of several had keys that were typed before it was asked for.
+(ert-deftest gemini-companion-overview-reason-has-no-keys-that-were-typed-ahead ()
+  (dolist (count '(1 2))
+    (gemini-companion-overview-test-with '(("a" "one\n") ("b" "one\n"))
+      (dotimes (n count)
+        (gemini-companion-test-open (nth n '("a" "b")) "new\n" n session))
+      (gemini-companion-list)
+      (gemini-companion-overview-test-go-to "Waiting")
+      (let ((waiting t))
+        (cl-letf (((symbol-function 'discard-input) (lambda () (setq waiting nil)))
+                  ((symbol-function 'read-string)
+                   (lambda (prompt &rest _)
+                     (user-error "%s%s" (if waiting "Typed ahead: " "") prompt))))
+          (with-current-buffer "*gemini*"
+            (should (string-prefix-p "Reject"
+                                     (gemini-companion-test-refusal
+                                       (gemini-companion-overview-reject-with-reason)))))))
+      (should-not outcomes))))
+
 (ert-deftest gemini-companion-overview-goes-over-rows-and-changes ()
   (gemini-companion-overview-test-with-turn
     (goto-char (point-min))
