@@ -50,4 +50,4 @@ def test_turn_of_an_acp_client_ends(world: World) -> None:
 
     assert answer["stopReason"] == "end_turn"
     assert file.read_text() == "uno\n"
-    assert Reviews(emacs).paths() == []
+    Reviews(emacs).wait_until(0)

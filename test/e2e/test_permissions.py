@@ -158,7 +158,7 @@ def test_sed_of_one_file_is_one_review(world: World, answers: bool) -> None:
     reviews.proposed(cli, file, read_file(file), command, say("sed done"))
     cli.wait_for("Apply this change?")
     kinds = "(mapcar #'gemini-companion-request-kind (gemini-companion-requests))"
-    assert emacs.value(kinds) == ["edit"]
+    emacs.becomes(kinds, ["edit"])
     reviews.accept()
     cli.finished("sed done", file, "one\nzwei\n")
     emacs.becomes(f"(list (length (gemini-companion-edits)) {kinds})", [1, None])

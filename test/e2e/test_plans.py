@@ -123,7 +123,7 @@ def test_comments_on_a_plan_of_qwen_reach_its_model(world: World) -> None:
     cli.type("/approval-mode  plan", lambda: "Approval mode set" in cli.screen())
     first = "# Plan\n\n1. Change `a.txt` äöü 日本.\n2. Run the tests.\n"
     asks(cli, emacs, call("exit_plan_mode", plan=first), say("revised"))
-    assert "esc to cancel" in cli.screen()
+    cli.wait_for("esc to cancel")
     go_there(emacs)
     text = str(emacs.value("(buffer-substring-no-properties 1 (point-max))"))
     assert text.endswith(first)

@@ -150,4 +150,4 @@ def test_snapshots_that_a_cleaner_deletes_begin_anew(world: World) -> None:
     cli.is_free(shell_of_gemini("echo 3 >>d.txt"))
     eventually(lambda: "d.txt: echo 3 >>d.txt" in edits(emacs), "recorded again")
     # It is over.
-    assert not emacs.value("(gemini-companion-part-findings 'shell nil)")
+    emacs.becomes("(gemini-companion-part-findings 'shell nil)", None)

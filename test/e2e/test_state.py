@@ -134,7 +134,7 @@ def states_of_a_turn_are_known_from_the_window_title(
     order = emacs.value("(reverse e2e-states)")
     assert order[:3] == ["ready", "working", "waiting"]
     assert "unknown" not in order
-    assert emacs.eval(f"(gemini-companion-turn-ended {TURN})") != "nil"
+    emacs.holds(f"(gemini-companion-turn-ended {TURN})")
 
     # The API answers with an error; the CLI is ready again.
     emacs.eval("(setq e2e-states nil)")

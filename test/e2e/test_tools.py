@@ -160,7 +160,7 @@ def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
 
     # The turn is known, though not from a title.
     emacs.holds(f"(eq 'ready {STATE})")
-    assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 1 please"
+    emacs.becomes(f"(gemini-companion-turn-prompt {TURN})", "prompt 1 please")
     interrupt(emacs, cli)
     # It goes on after a reject if it has run another tool of that answer.
     fix, other = write_file(file, FIXED), write_file(file, FIXED + "# another\n")
