@@ -20,9 +20,9 @@
 ;;   Test: `gemini-companion-shell-files-with-an-unknown-past-are-only-named'
 ;; - A change of too many lines has no marks.
 ;;   Test: `gemini-companion-shell-change-that-is-too-large-has-no-marks'
-;; - Git knows only whether a file can be executed, so a deleted file that comes back has
-;;   otherwise the modes of a new one.
-;;   Test: `gemini-companion-shell-deleted-file-has-the-modes-of-new-files'
+;; - Git knows only whether a file can be executed, and the server which files not all can
+;;   read: another deleted file that comes back has the modes of a new one.
+;;   Test: `gemini-companion-shell-deleted-file-has-its-modes-or-those-of-new-files'
 
 ;;; Code:
 
