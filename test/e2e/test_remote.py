@@ -47,6 +47,14 @@ UNDO = """
                           (reverse (gemini-companion-edits))))))
 """
 
+LAST = "(car (last (gemini-companion-edits)))"
+UNDO_LAST = f"""
+(ignore-errors
+  (require 'gemini-companion-undo)
+  (or (gemini-companion-undo-unwritten {LAST})
+      (ignore (e2e-undo-edits (list {LAST})))))
+"""
+
 HostOf = Callable[..., Host]
 
 
@@ -175,16 +183,64 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     emacs.holds(in_buffer(far, there, is_hidden))
 
 
-def test_reject_new_file_terminal_answer_and_unsaved_text(
+def test_one_cli_there_is_undone_rejected_answered_and_disconnected(
     world: World, far: Host
 ) -> None:
+    files = [far.file(name, "one\n") for name in ("a.txt", "b.txt", "c.txt")]
     (world.scratch.root / "far/project/real").mkdir()
-    (far.project / "link").symlink_to("real")
     (far.project / "real/b.txt").write_text("1\n2\n3\n")
+    (far.project / "link").symlink_to("real")
     linked = world.project / "link/b.txt"
-    emacs, reviews = start(world, far, linked)
+    emacs, _ = start(world, far, linked, *files)
     cli = run(world, emacs, far, QUESTION)
+    undo_ends_while_its_host_does_not_answer(world, far, emacs, cli, files[:2])
+    is_rejected_and_answered_in_its_terminal(world, far, emacs, cli, linked)
+    what_is_written_during_a_prompt_is_undone_after_connecting_again(
+        world, far, emacs, cli, files[2]
+    )
 
+
+def select(emacs: Emacs, cli: Gemini) -> None:
+    """Select the terminal of ``cli``, where its keys go."""
+    emacs.eval(f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) nil)")
+
+
+def undo_ends_while_its_host_does_not_answer(
+    world: World, far: Host, emacs: Emacs, cli: Gemini, files: list[Path]
+) -> None:
+    reviews = Reviews(emacs)
+    for file in files:
+        reviews.accepted(cli, file, write_file(file, "two\n"))
+        emacs.becomes(text_of(far, file), "two\n")
+    emacs.eval("(setq gemini-companion-remote-write-seconds 1)")
+
+    def texts() -> list[str]:
+        return [(far.project / file.name).read_text() for file in files]
+
+    (outpost,) = outposts(world.scratch)
+    outpost.suspend()
+    emacs.command("gemini-companion-turn-page")
+    emacs.keys("1", "C-u", "u")
+    emacs.keys("y")
+    emacs.says("no answer from docker:far in 1 s")
+    emacs.says("No answer from docker:far yet")
+    assert texts() == ["two\n", "two\n"]
+    outpost.resume()
+    # What was sent is written, and is one decision.
+    emacs.says("was written after all")
+    eventually(lambda: sorted(texts()) == ["one\n", "two\n"], "one is written")
+    emacs.command("gemini-companion-list")
+    emacs.keys("C-_")
+    eventually(lambda: texts() == ["two\n", "two\n"], "it is taken back")
+    emacs.eval("(custom-reevaluate-setting 'gemini-companion-remote-write-seconds)")
+
+
+def is_rejected_and_answered_in_its_terminal(
+    world: World, far: Host, emacs: Emacs, cli: Gemini, linked: Path
+) -> None:
+    """Reject a new file; let the user edit ``linked``, which is answered there."""
+    select(emacs, cli)
+    reviews = Reviews(emacs)
     new = world.project / "new.txt"
     reviews.proposed(cli, new, write_file(new, "new\n"))
     reviews.reject()
@@ -198,13 +254,37 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     reviews.proposed(cli, real, write_file(real, "1\n2\nthree\n"), say("done"))
     reviews.edit("three", "drei")
     # Ediff takes the whole frame.
-    emacs.eval(f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) nil)")
+    select(emacs, cli)
     cli.answer("Allow once")
     cli.wait_for("done")
     assert (far.project / "real/b.txt").read_text() == "1\n2\ndrei\n"
     emacs.says("has unsaved changes in Emacs")
     emacs.eval(in_buffer(far, linked, "(gemini-companion-merge) nil"))
     emacs.becomes(text_of(far, linked), "mine\n1\n2\ndrei\n")
+
+
+def what_is_written_during_a_prompt_is_undone_after_connecting_again(
+    world: World, far: Host, emacs: Emacs, cli: Gemini, there: Path
+) -> None:
+    select(emacs, cli)
+    reviews = Reviews(emacs)
+    reviews.proposed(cli, there, write_file(there, "two\n"), say("done"))
+    # While the user types the name of the command, no buffer is reverted.
+    emacs.keys("M-x", "gemini-companion-disconnect")
+    emacs.eval(f"(progn (gemini-companion-edit-accept {OLDEST}) nil)")
+    wait_until_saved(far.project / "c.txt", "two\n")
+    emacs.becomes(f"(gemini-companion-edit-file-state {LAST})", "written")
+    emacs.keys("Enter")
+    emacs.says("Disconnected from docker:far")
+    eventually(lambda: not outposts(world.scratch), "no outpost")
+
+    emacs.command("gemini-companion-connect")
+    emacs.says("Connected to docker:far; run ")
+    emacs.becomes(text_of(far, there), "two\n")
+    emacs.holds(UNDO_LAST, "the edit is undone")
+    wait_until_saved(far.project / "c.txt", "one\n")
+    emacs.becomes(text_of(far, there), "one\n")
+    emacs.becomes(f"(gemini-companion-changes-status {LAST})", "undone")
 
 
 @needs_qwen
@@ -318,59 +398,3 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     emacs.says("Connected to docker:far; run ")
     emacs.holds(UNDO, "all edits are undone")
     wait_until_saved(far.project / "a.txt", "one\n")
-
-
-def test_what_is_written_during_a_prompt_is_undone_after_connecting_again(
-    world: World, far: Host
-) -> None:
-    there = far.file("a.txt", "one\n")
-    emacs, reviews = start(world, far, there)
-    cli = run(world, emacs, far, QUESTION)
-    reviews.proposed(cli, there, write_file(there, "two\n"), say("done"))
-    # While the user types the name of the command, no buffer is reverted.
-    emacs.keys("M-x", "gemini-companion-disconnect")
-    emacs.eval(f"(progn (gemini-companion-edit-accept {OLDEST}) nil)")
-    wait_until_saved(far.project / "a.txt", "two\n")
-    states = "(mapcar #'gemini-companion-edit-file-state (gemini-companion-edits))"
-    emacs.becomes(states, ["written"])
-    emacs.keys("Enter")
-    emacs.says("Disconnected from docker:far")
-    eventually(lambda: not outposts(world.scratch), "no outpost")
-
-    emacs.command("gemini-companion-connect")
-    emacs.says("Connected to docker:far; run ")
-    emacs.becomes(text_of(far, there), "two\n")
-    emacs.holds(UNDO, "all edits are undone")
-    wait_until_saved(far.project / "a.txt", "one\n")
-    emacs.becomes(text_of(far, there), "one\n")
-    statuses = "(mapcar #'gemini-companion-changes-status (gemini-companion-edits))"
-    emacs.becomes(statuses, ["undone"])
-
-
-def test_undo_ends_while_its_host_does_not_answer(world: World, far: Host) -> None:
-    files = [far.file(name, "one\n") for name in ("a.txt", "b.txt")]
-    emacs, reviews = start(world, far, *files)
-    cli = run(world, emacs, far, QUESTION)
-    for file in files:
-        reviews.accepted(cli, file, write_file(file, "two\n"))
-        emacs.becomes(text_of(far, file), "two\n")
-    emacs.eval("(setq gemini-companion-remote-write-seconds 1)")
-
-    def texts() -> list[str]:
-        return [(far.project / file.name).read_text() for file in files]
-
-    (outpost,) = outposts(world.scratch)
-    outpost.suspend()
-    emacs.command("gemini-companion-turn-page")
-    emacs.keys("1", "C-u", "u")
-    emacs.keys("y")
-    emacs.says("no answer from docker:far in 1 s")
-    emacs.says("No answer from docker:far yet")
-    assert texts() == ["two\n", "two\n"]
-    outpost.resume()
-    # What was sent is written, and is one decision.
-    emacs.says("was written after all")
-    eventually(lambda: sorted(texts()) == ["one\n", "two\n"], "one is written")
-    emacs.command("gemini-companion-list")
-    emacs.keys("C-_")
-    eventually(lambda: texts() == ["two\n", "two\n"], "it is taken back")
