@@ -119,6 +119,7 @@ def test_what_the_model_of_gemini_cli_asks_is_shown(world: World) -> None:
 
 
 @needs_copilot
+@pytest.mark.shared("linked-copilot")
 @pytest.mark.contract("Copilot CLI: questions shown")
 def test_what_the_model_of_copilot_cli_asks_is_shown(world: World) -> None:
     emacs, cli = linked_copilot(world)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What linked CLIs ask before they run a command, shown and answered in Emacs."""
 
+import json
 import signal
+from pathlib import Path
 
 import pytest
 from harness import copilot, gemini
@@ -13,7 +15,7 @@ from harness.needs import needs_qwen
 from harness.qwen import Qwen, stays_connected
 from harness.world import World
 from test_restart import has_followed
-from test_tools import LINKED, link
+from test_tools import LINKED, link, linked_qwen, mcp_servers
 
 OPEN = "(seq-filter #'gemini-companion-permission-p (gemini-companion-requests))"
 FIRST = f"(car {OPEN})"
@@ -136,23 +138,27 @@ def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
     has_followed(server, emacs, world.scratch)
 
 
+SED = "one\ntwo\n"
+
+
 @needs_qwen
+@pytest.mark.shared("answered-qwen")
 @pytest.mark.contract("Qwen Code: sed of one file is an edit")
-@pytest.mark.parametrize(
-    "answers",
-    [pytest.param(True, marks=pytest.mark.shared("answered-qwen")), False],
-)
-def test_sed_of_one_file_is_one_review(world: World, answers: bool) -> None:
-    text = "one\ntwo\n"
+def test_sed_of_one_file_is_one_review(world: World) -> None:
+    sed_is_one_review(world, *pair(world, SED))
+
+
+@needs_qwen
+@pytest.mark.shared("linked-qwen")
+@pytest.mark.contract("Qwen Code: sed of one file is an edit")
+def test_sed_of_one_file_is_one_review_if_emacs_answers_nothing(world: World) -> None:
+    emacs, _, cli = linked_qwen(world, world.file("a.txt", SED))
+    sed_is_one_review(world, emacs, cli)
+
+
+def sed_is_one_review(world: World, emacs: Emacs, cli: Qwen) -> None:
+    """Let ``cli`` change a.txt, which holds ``SED``, by the command sed."""
     file = world.project / "a.txt"
-    if answers:
-        emacs, cli = pair(world, text)
-    else:
-        world.home.joinpath(".qwen").mkdir()
-        emacs = world.emacs(world.file("a.txt", text))
-        link(world, emacs, "qwen")
-        cli = world.qwen()
-        stays_connected(emacs, cli)
     reviews = Reviews(emacs)
     command = shell("sed -i s/two/zwei/ a.txt")
     reviews.proposed(cli, file, read_file(file), command, say("sed done"))
@@ -175,12 +181,21 @@ def link_copilot(world: World, emacs: Emacs) -> None:
     emacs.says("Linked Copilot CLI")
 
 
-def linked_copilot(world: World, *options: str) -> tuple[Emacs, Copilot]:
-    """Return an Emacs that visits a.txt, and a connected Copilot CLI that it links."""
+def linked_copilot(world: World, *files: Path) -> tuple[Emacs, Copilot]:
+    """Return an Emacs that visits ``files``, or a.txt, and a linked Copilot CLI.
+
+    It has a server of tools.  In a shared world, they are those of the previous test.
+    """
+    emacs = world.emacs(*files or [world.file("a.txt", "a\n")])
     copilot.configure(world.scratch)
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link_copilot(world, emacs)
-    cli = world.copilot(*options)
+    servers = mcp_servers(world, type="local", tools=["*"])
+    file = world.scratch.home / ".copilot" / "mcp-config.json"
+    file.write_text(json.dumps({"mcpServers": servers}))
+    if not emacs.value(LINKED.format('"copilot"')):
+        link_copilot(world, emacs)
+    cli = world.cli(world.copilot)
+    assert isinstance(cli, Copilot)
+    cli.server_count = 2
     emacs.becomes("(length (gemini-companion-sessions))", 1)
     return emacs, cli
 

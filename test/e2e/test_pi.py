@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Callable
 
@@ -9,12 +10,14 @@ import pytest
 from harness import pi
 from harness.emacs import SESSION as FIRST
 from harness.emacs import STATE, Emacs, Reviews, lisp
+from harness.gemini import Gemini
 from harness.model import call, say, together, write_file
 from harness.needs import needs_pi
 from harness.pi import Pi, replace, write
 from harness.wait import eventually
 from harness.world import World
-from test_tools import BAD, CHECKED, FLYMAKE, GOOD
+from test_tools import BAD, CHECKED, FLYMAKE, GOOD, link_pi
+from test_turn_page import asks_again
 
 pytestmark = needs_pi
 
@@ -28,12 +31,11 @@ SESSION = """
 
 
 @pytest.mark.contract("Pi: discovery")
+@pytest.mark.shared("pi")
 def test_pi_has_reviews_of_what_it_writes(world: World) -> None:
     file, other = world.file("a.txt", "one\n"), world.file("b.txt", "1\n")
-    emacs = world.emacs(other, file)
-    cli = world.pi()
+    emacs, reviews, cli = world.pi_pair(other, file)
     emacs.becomes(SESSION, [f"pi in {world.project}"])
-    reviews = Reviews(emacs)
 
     world.row = "Pi: context"
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("yes done"))
@@ -132,6 +134,7 @@ def is_kept_over_restarts(
 
 
 @pytest.mark.contract("Pi: /emacs")
+@pytest.mark.shared("pi")
 def test_pi_answers_in_its_terminal_only_by_the_command(world: World) -> None:
     file = world.file("a.txt", "one\n")
     _, reviews, cli = world.pi_pair(file)
@@ -232,6 +235,7 @@ def test_a_review_of_pi_survives_the_end_of_emacs(world: World) -> None:
 
 
 @pytest.mark.contract("Pi: new conversation and reload")
+@pytest.mark.shared("pi")
 def test_pi_has_one_session_after_new_and_reload(world: World) -> None:
     file = world.file("a.txt", "one\n")
     world.file("b.env", "secret\n")
@@ -265,6 +269,7 @@ def test_pi_has_one_session_after_new_and_reload(world: World) -> None:
     cli.prompt()
     cli.finished("auto done", file, "auto\n")
     assert reviews.paths() == []
+    asks_again(emacs)
 
 
 # A review does not end only because its session has no connection for some time.
@@ -276,53 +281,65 @@ PATIENT = """
 
 
 @pytest.mark.contract("Pi: a review at the end of a conversation")
-@pytest.mark.parametrize("command", ["/new", "/fork"])
-def test_a_review_ends_with_the_conversation_of_pi(world: World, command: str) -> None:
+def test_a_review_ends_with_the_conversation_of_pi(world: World) -> None:
     file = world.file("a.txt", "one\n")
     reviews = Reviews(world.emacs(file, extra=PATIENT))
     cli = world.pi()
-    reviews.accepted(cli, file, write(file, "two\n"))
-    reviews.proposed(cli, file, write(file, "three\n"), say("not done"))
-    cli.terminal.text(command)
-    cli.terminal.keys("Enter")
-    if command == "/fork":
-        # The prompt before.
-        cli.wait_for("Fork from")
+    for command in ("/new", "/fork"):
+        reviews.accepted(cli, file, write(file, f"before {command}\n"))
+        reviews.proposed(cli, file, write(file, "three\n"), say("not done"))
+        cli.terminal.text(command)
         cli.terminal.keys("Enter")
-    reviews.wait_until(0)
-    assert file.read_text() == "two\n"
+        if command == "/fork":
+            # The prompt before.
+            cli.wait_for("Fork from")
+            cli.terminal.keys("Enter")
+        reviews.wait_until(0)
+        assert file.read_text() == f"before {command}\n"
+        if command == "/new":
+            cli.wait_for("New session started")
+            cli.wait_until_connected()
 
 
 @pytest.mark.contract("Pi: several CLIs")
+@pytest.mark.shared("pi")
 def test_two_pis_and_a_gemini_cli_have_reviews_at_once(world: World) -> None:
     names = ("a.txt", "b.txt", "c.txt")
     files = [world.file(name, "one\n") for name in names]
-    emacs = world.emacs(*files)
-    clis = [world.pi(), world.pi("pi-2"), world.gemini()]
+    emacs, reviews, first = world.pi_pair(*files)
+    clis = [first, world.pi("pi-2"), world.gemini()]
     emacs.becomes(f"(sort {SESSION} #'string<)", sessions(world, "gemini", "pi", "pi"))
     turns = [write, write, write_file]
     for cli, file, turn in zip(clis, files, turns, strict=True):
         cli.model.script(turn(file, f"by {file.name}\n"), say(f"{file.name} done"))
         cli.ask()
-    reviews = Reviews(emacs)
     reviews.wait_until(3)
     for _ in range(3):
         reviews.accept()
     for cli, file in zip(clis, files, strict=True):
         cli.finished(f"{file.name} done", file, f"by {file.name}\n")
+    for cli in clis[1:]:
+        ends(world, emacs, cli)
+
+
+def ends(world: World, emacs: Emacs, cli: Gemini) -> None:
+    """End ``cli``; Emacs then has one session less."""
+    count = emacs.value("(length (gemini-companion-sessions))")
+    world.tmux.call("kill-session", "-t", f"={cli.terminal.name}")
+    emacs.becomes("(length (gemini-companion-sessions))", count - 1)
 
 
 @pytest.mark.contract("Pi: RPC mode")
+@pytest.mark.shared("pi")
 def test_pi_in_rpc_mode_has_reviews(world: World) -> None:
     file = world.file("a.txt", "one\n")
-    emacs = world.emacs(file)
-    reviews = Reviews(emacs)
+    emacs, reviews, _ = world.pi_pair(file)
     model = world.model()
     pi.configure(world.scratch)
     program = pi.script(world.tools, world.scratch, model, "rpc")
     emacs.expects("pi")
     with world.piped(str(program), "--mode", "rpc") as cli:
-        emacs.becomes(SESSION, sessions(world, "pi"))
+        emacs.becomes(SESSION, sessions(world, "pi", "pi"))
         model.script(write(file, "uno\n"), say("all done"))
         prompt = {"type": "prompt", "message": "prompt 1 please"}
         print(json.dumps(prompt), file=cli.stdin, flush=True)
@@ -333,12 +350,13 @@ def test_pi_in_rpc_mode_has_reviews(world: World) -> None:
         assert any('"agent_settled"' in line for line in cli.stdout)
     assert file.read_text() == "mine\n"
     assert "The user changed this edit" in json.dumps(model.requests[-1]["messages"])
+    emacs.becomes(SESSION, sessions(world, "pi"))
 
 
-def test_pi_is_run_with_its_extension(world: World) -> None:
+def test_pi_is_run_with_its_extension_and_sent_prompts(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs = world.emacs(file)
-    pi.configure(world.scratch, is_extended=False)
+    pi.configure(world.scratch, is_extended=False, compaction={"keepRecentTokens": 0})
     cli = world.run(emacs, "pi", "install it?")
     cli.wait_until_connected()
     emacs.becomes(SESSION, sessions(world, "pi"))
@@ -352,7 +370,7 @@ def test_pi_is_run_with_its_extension(world: World) -> None:
     cli.model.script(replace(file, "one", "uno"), say("run done"))
     session = "(lambda () (car (gemini-companion-sessions)))"
     submit = (
-        f'(gemini-companion-prompt-submit "prompt 1 please" {session} 5 "Not sent")'
+        f'(gemini-companion-prompt-submit "prompt 9 please" {session} 5 "Not sent")'
     )
     emacs.eval(f"(progn (require 'gemini-companion-prompt) {submit})")
     reviews = Reviews(emacs)
@@ -362,10 +380,13 @@ def test_pi_is_run_with_its_extension(world: World) -> None:
     cli.finished("run done", file, "uno\n")
     emacs.becomes(f"(symbol-name {state})", "ready")
     turn = "(gemini-companion-session-turn (car (gemini-companion-sessions)))"
-    emacs.becomes(f"(gemini-companion-turn-prompt {turn})", "prompt 1 please")
+    emacs.becomes(f"(gemini-companion-turn-prompt {turn})", "prompt 9 please")
     # A command is typed between its lines.
-    emacs.eval(submit.replace("prompt 1 please", "/session"))
+    emacs.eval(submit.replace("prompt 9 please", "/session"))
     cli.wait_for("Cache Warming")
+    world.row = "Pi: summaries"
+    emacs.eval(f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) nil)")
+    a_prompt_waits_while_it_summarizes(emacs, cli)
 
 
 # An extension that writes files by itself, and one by a tool of others with a limit.
@@ -396,6 +417,7 @@ export default (pi) => {
 
 
 @pytest.mark.contract("Pi: beside another extension")
+@pytest.mark.shared("pi")
 @pytest.mark.parametrize("name", ["before", "other"])
 def test_pi_starts_beside_an_extension_that_has_its_own_edit(
     world: World, name: str
@@ -404,7 +426,8 @@ def test_pi_starts_beside_an_extension_that_has_its_own_edit(
     other = pi.home_of(world.scratch) / "extensions" / name / "index.js"
     other.parent.mkdir(parents=True)
     other.write_text(OTHER)
-    emacs, reviews, cli = world.pi_pair(file)
+    emacs, reviews, _ = world.pi_pair(file)
+    cli = world.pi(name)
     cli.wait_for("Emacs (no review of edit, multiedit)")
     for tool in ("edit", "multiedit"):
         turn = call(tool, path="a.txt", text=f"{tool}\n")
@@ -425,15 +448,12 @@ def test_pi_starts_beside_an_extension_that_has_its_own_edit(
     cli.wait_for("script done")
     assert "refused" in cli.results()[-1]
     assert file.read_text() == "reviewed\n"
+    ends(world, emacs, cli)
+    shutil.rmtree(other.parent)
 
 
-@pytest.mark.contract("Pi: summaries")
-def test_a_prompt_for_pi_waits_while_it_summarizes(world: World) -> None:
-    emacs = world.emacs(world.file("a.txt", "one\n"))
-    pi.configure(world.scratch, compaction={"keepRecentTokens": 0})
-    cli = world.run(emacs, "pi")
-    cli.wait_until_connected()
-    emacs.becomes(SESSION, sessions(world, "pi"))
+def a_prompt_waits_while_it_summarizes(emacs: Emacs, cli: Pi) -> None:
+    """Let ``cli`` summarize, and end that by itself, by Escape and with the CLI."""
     state = f"(symbol-name {STATE})"
     for number, end in enumerate(("compacted", "Escape", "killed")):
         cli.model.script(say(f"first {number} done"))
@@ -476,13 +496,8 @@ def test_a_linked_pi_has_new_errors_and_asks_emacs(world: World) -> None:
     reviews.accepted(cli, file, write(file, GOOD + "\n"))
     assert "emacs_diagnostics" not in json.dumps(cli.model.requests)
 
-    emacs.eval(
-        '(setq gemini-companion-run-commands \'(("gemini" . "none") ("pi" . '
-        f"{lisp(world.tools.pi)})) gemini-companion-errors-timeout 4.5)"
-    )
-    emacs.command("gemini-companion-tools", "a linked CLI")
-    emacs.keys("e", "s", "Enter")
-    emacs.says("Linked Pi")
+    emacs.eval("(setq gemini-companion-errors-timeout 4.5)")
+    link_pi(world, emacs)
     emacs.holds(CHECKED)
     reviews.accepted(cli, file, write(file, BAD), call("emacs_diagnostics"))
     written, answer = cli.results()[-2:]

@@ -120,7 +120,7 @@ def go_to(emacs: Emacs, text: str) -> None:
 @pytest.mark.contract("Qwen Code: comments on a plan")
 def test_comments_on_a_plan_of_qwen_reach_its_model(world: World) -> None:
     emacs, cli = pair(world)
-    cli.type("/approval-mode  plan", lambda: "Approval mode set" in cli.screen())
+    cli.begin("plan")
     first = "# Plan\n\n1. Change `a.txt` äöü 日本.\n2. Run the tests.\n"
     asks(cli, emacs, call("exit_plan_mode", plan=first), say("revised"))
     cli.wait_for("esc to cancel")

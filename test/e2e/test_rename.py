@@ -11,10 +11,10 @@ from harness.emacs import lisp
 from harness.gemini import Gemini
 from harness.model import call, say
 from harness.needs import needs_qwen
-from harness.qwen import Qwen, stays_connected
+from harness.qwen import Qwen
 from harness.world import World
 from test_rules import linked
-from test_tools import link
+from test_tools import linked_qwen
 
 from test_permissions import BUFFER, OPEN, go_there
 
@@ -30,6 +30,9 @@ EGLOT = f"""
   (setq eglot-server-programs '((python-mode {lisp(SERVER)}))))
 (when (require 'eglot nil t)
   (add-hook 'python-mode-hook #'eglot-ensure))
+"""
+NO_EGLOT = """
+(progn (remove-hook 'python-mode-hook #'eglot-ensure) (eglot-shutdown-all) nil)
 """
 HAS_SERVER = """
 (with-current-buffer "a.py"
@@ -102,13 +105,11 @@ class RenamedByQwen(Renamed):
     asks = True
 
     def __init__(self, world: World) -> None:
-        world.home.joinpath(".qwen").mkdir()
+        world.home.joinpath(".qwen").mkdir(exist_ok=True)
         super().__init__(world)
 
     def start(self, world: World) -> Qwen:
-        link(world, self.emacs, "qwen")
-        cli = world.qwen()
-        stays_connected(self.emacs, cli)
+        _, _, cli = linked_qwen(world)
         return cli
 
 
@@ -224,8 +225,10 @@ def is_written_only_as_reviewed(world: World, renamed: Renamed) -> None:
 
 
 @needs_qwen
+@pytest.mark.shared("linked-qwen")
 def test_a_rename_of_the_model_of_qwen_is_reviewed(world: World) -> None:
     renamed = RenamedByQwen(world)
     is_interrupted(renamed)
     nothing_is_open(renamed)
     reviews(renamed)
+    renamed.emacs.eval(NO_EGLOT)

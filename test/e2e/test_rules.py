@@ -11,10 +11,9 @@ from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import Part, read_file, replace, say, write_file
 from harness.needs import needs_qwen
-from harness.qwen import stays_connected
 from harness.wait import eventually
 from harness.world import World
-from test_tools import link
+from test_tools import link, linked_qwen
 from test_turn_page import asks_again
 
 # What the prompt begins with in the mode yolo.
@@ -248,20 +247,16 @@ def asks_while_emacs_hangs_and_not_after_its_crash(
 
 
 @needs_qwen
+@pytest.mark.shared("linked-qwen")
 @pytest.mark.contract("Qwen Code: reviews by rule")
 def test_a_rule_asks_in_the_terminal_of_qwen_code(world: World) -> None:
-    world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs, "qwen")
+    emacs, reviews, cli = linked_qwen(world, world.file("a.txt", "a\n"))
     emacs.eval(RULES.format('("*.el" . always)'))
-    cli = world.qwen()
-    reviews = Reviews(emacs)
-    stays_connected(emacs, cli)
     file, other = world.file("b.el", "one\n"), world.file("b.txt", "one\n")
 
     def begin(mode: str, *turns: Part) -> None:
-        cli.type(f"/approval-mode  {mode}", lambda: "Approval mode set" in cli.screen())
-        cli.mark = "[*]" if mode == "yolo" else "[>]"
+        if mode != "default":
+            cli.begin(mode)
         last = write_file(file, f"{mode}\n"), say(f"did {mode}")
         cli.model.script(read_file(file), *turns, *last)
         cli.prompt()

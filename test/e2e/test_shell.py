@@ -18,15 +18,14 @@ from harness import gemini
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import Part, call, say
-from harness.needs import needs_pi
-from harness.qwen import stays_connected
+from harness.needs import needs_copilot, needs_pi, needs_qwen
 from harness.wait import BOUND, eventually
 from harness.world import World
 from test_restart import restart
 from test_rules import begin_yolo, linked
-from test_tools import link
+from test_tools import link, link_pi, linked_qwen, mcp_servers
 
-from test_permissions import link_copilot, linked_copilot
+from test_permissions import linked_copilot
 
 OLD = b"one\r\ntwo\r\nl\xe9\r\n"
 LATER = OLD + b"later\r\n"
@@ -157,6 +156,9 @@ def interrupted_is_recorded(
         lambda: f"esc.txt: {command}" in edits(emacs),
         "Escape taken",
     )
+    # Copilot CLI leaves it running, and would wait for it.
+    for process in world.scratch.processes("tail -f /dev/null"):
+        process.kill()
 
 
 def background_is_recorded(
@@ -228,15 +230,13 @@ def test_gemini_cli(world: World) -> None:
     are_recorded(world, emacs, cli, "Gemini CLI", shell_of_gemini, agent)
 
 
+@needs_qwen
+@pytest.mark.shared("linked-qwen")
 @pytest.mark.contract("Qwen Code: what shell commands write")
 def test_qwen_code(world: World) -> None:
-    # It is linked only if it is installed.
-    (world.scratch.home / ".qwen").mkdir(exist_ok=True)
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs, "qwen")
+    emacs, _, cli = linked_qwen(world, world.file("a.txt", "a\n"))
     repository(world)
-    cli = world.qwen(tools={"approvalMode": "yolo"})
-    stays_connected(emacs, cli)
+    cli.begin("yolo")
     agent = call(
         "agent",
         subagent_type="general-purpose",
@@ -249,11 +249,11 @@ def test_qwen_code(world: World) -> None:
 
 @pytest.mark.contract("Pi: what shell commands write")
 @needs_pi
+@pytest.mark.shared("linked-pi")
 def test_pi(world: World) -> None:
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs)
+    emacs, _, cli = world.pi_pair(world.file("a.txt", "a\n"))
+    link_pi(world, emacs)
     repository(world)
-    cli = world.pi()
 
     def shell(command: str) -> Part:
         return call("bash", command=command)
@@ -265,10 +265,13 @@ def test_pi(world: World) -> None:
     interrupted_is_recorded(world, emacs, cli, shell)
 
 
+@needs_copilot
+@pytest.mark.shared("linked-copilot")
 @pytest.mark.contract("Copilot CLI: what shell commands write")
 def test_copilot_cli(world: World) -> None:
-    emacs, cli = linked_copilot(world, "--allow-all-tools")
+    emacs, cli = linked_copilot(world)
     repository(world)
+    cli.allow_all()
 
     def shell(command: str, is_background: bool = False) -> Part:
         mode = "async" if is_background else "sync"
@@ -285,61 +288,39 @@ def test_copilot_cli(world: World) -> None:
     are_recorded(world, emacs, cli, "Copilot CLI", shell, agent)
 
 
-# A server with one tool, which writes a file.
-MCP_SERVER = """
-import json, sys
-
-TOOL = {"name": "put", "description": "Write.", "inputSchema": {"type": "object"}}
-
-for line in sys.stdin:
-    request = json.loads(line)
-    method, result = request["method"], {}
-    if method == "initialize":
-        version = request["params"]["protocolVersion"]
-        info = {"name": "w", "version": "1"}
-        result = {"protocolVersion": version, "serverInfo": info}
-        result["capabilities"] = {"tools": {}}
-    elif method == "tools/list":
-        result = {"tools": [TOOL]}
-    elif method == "tools/call":
-        with open("b.txt", "a") as file:
-            file.write("put\\n")
-        result = {"content": [{"type": "text", "text": "written"}]}
-    if "id" in request:
-        answer = {"jsonrpc": "2.0", "id": request["id"], "result": result}
-        print(json.dumps(answer), flush=True)
-"""
-
-
-@pytest.mark.parametrize("client", ["gemini", "qwen", "copilot"])
-@pytest.mark.contract("What tools of MCP servers write")
-def test_tool_of_an_mcp_server(world: World, client: str) -> None:
-    world.row = f"{client}: what tools of MCP servers write"
-    (world.scratch.home / ".qwen").mkdir(exist_ok=True)
+@pytest.mark.contract("Gemini CLI: what tools of MCP servers write")
+def test_tool_of_an_mcp_server_of_gemini_cli(world: World) -> None:
     emacs = world.emacs(world.file("a.txt", "a\n"))
-    if client == "copilot":
-        link_copilot(world, emacs)
-    else:
-        link(world, emacs, client)
+    link(world, emacs, "gemini")
     repository(world)
-    script = world.scratch.root / "server.py"
-    script.write_text(MCP_SERVER)
-    server = {"command": world.tools.python, "args": [str(script)], "trust": True}
-    servers = {"w": {**server, "cwd": str(world.project)}}
-    cli: Gemini
-    if client == "gemini":
-        gemini.configure(world.scratch, mcpServers=servers)
-        cli, name = world.gemini(), "mcp_w_put"
-        begin_yolo(cli)
-    elif client == "copilot":
-        servers["w"] |= {"type": "local", "tools": ["*"]}
-        file = world.scratch.home / ".copilot" / "mcp-config.json"
-        file.write_text(json.dumps({"mcpServers": servers}))
-        cli, name = world.copilot("--allow-all-tools"), "w-put"
-    else:
-        cli = world.qwen(tools={"approvalMode": "yolo"}, mcpServers=servers)
-        stays_connected(emacs, cli)
-        name = "mcp__w__put"
+    gemini.configure(world.scratch, mcpServers=mcp_servers(world))
+    cli = world.gemini()
+    begin_yolo(cli)
+    tool_is_recorded(world, emacs, cli, "mcp_w_put")
+
+
+@needs_qwen
+@pytest.mark.shared("linked-qwen")
+@pytest.mark.contract("Qwen Code: what tools of MCP servers write")
+def test_tool_of_an_mcp_server_of_qwen_code(world: World) -> None:
+    emacs, _, cli = linked_qwen(world, world.file("a.txt", "a\n"))
+    repository(world)
+    cli.begin("yolo")
+    tool_is_recorded(world, emacs, cli, "mcp__w__put")
+
+
+@needs_copilot
+@pytest.mark.shared("linked-copilot")
+@pytest.mark.contract("Copilot CLI: what tools of MCP servers write")
+def test_tool_of_an_mcp_server_of_copilot_cli(world: World) -> None:
+    emacs, cli = linked_copilot(world)
+    repository(world)
+    cli.allow_all()
+    tool_is_recorded(world, emacs, cli, "w-put")
+
+
+def tool_is_recorded(world: World, emacs: Emacs, cli: Gemini, name: str) -> None:
+    """Check what the tool called ``name`` writes, and undo it."""
     cli.is_free(call(name))
     eventually(lambda: edits(emacs) == [f"b.txt: {name}"], "it is recorded")
     undo_all(emacs)

@@ -14,6 +14,7 @@ from harness import gemini
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import Part, call, say, together, write_file
+from harness.qwen import Qwen, stays_connected
 from harness.wait import eventually
 from harness.world import World
 from test_trust import changes_trust, trust
@@ -80,6 +81,67 @@ def link(world: World, emacs: Emacs, client: str = "") -> None:
     emacs.command("gemini-companion-tools", question, key=word[0])
     emacs.keys(*word[1:], "Enter")
     emacs.says("Linked")
+
+
+# A server with one tool, which writes a file.
+MCP_SERVER = """
+import json, sys
+
+TOOL = {"name": "put", "description": "Write.", "inputSchema": {"type": "object"}}
+
+for line in sys.stdin:
+    request = json.loads(line)
+    method, result = request["method"], {}
+    if method == "initialize":
+        version = request["params"]["protocolVersion"]
+        info = {"name": "w", "version": "1"}
+        result = {"protocolVersion": version, "serverInfo": info}
+        result["capabilities"] = {"tools": {}}
+    elif method == "tools/list":
+        result = {"tools": [TOOL]}
+    elif method == "tools/call":
+        with open("b.txt", "a") as file:
+            file.write("put\\n")
+        result = {"content": [{"type": "text", "text": "written"}]}
+    if "id" in request:
+        answer = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        print(json.dumps(answer), flush=True)
+"""
+
+
+def mcp_servers(world: World, **more: object) -> dict[str, object]:
+    """Return the settings of a server w, with ``more``, that runs in the project."""
+    script = world.scratch.root / "server.py"
+    script.write_text(MCP_SERVER)
+    server = {"command": world.tools.python, "args": [str(script)], "trust": True}
+    return {"w": {**server, "cwd": str(world.project), **more}}
+
+
+def linked_qwen(
+    world: World, *files: Path, extra: str = ""
+) -> tuple[Emacs, Reviews, Qwen]:
+    """Return an Emacs that visits ``files``, and a linked Qwen Code.
+
+    It asks for permissions in its terminal, and has a server of tools.  In a shared
+    world, they are those of the previous test.
+    """
+    world.home.joinpath(".qwen").mkdir(exist_ok=True)
+    emacs = world.emacs(*files, extra=extra)
+    link(world, emacs, "qwen")
+    cli = world.cli(lambda: world.qwen(mcpServers=mcp_servers(world)))
+    assert isinstance(cli, Qwen)
+    stays_connected(emacs, cli)
+    return emacs, Reviews(emacs), cli
+
+
+def link_pi(world: World, emacs: Emacs) -> None:
+    """Let the extension of Pi report, too."""
+    programs = f'(("gemini" . "none") ("pi" . {lisp(world.tools.pi)}))'
+    emacs.eval(f"(setq gemini-companion-run-commands '{programs})")
+    if not emacs.value(LINKED.format('"pi"')):
+        emacs.command("gemini-companion-tools", "a linked CLI")
+        emacs.keys("e", "s", "Enter")
+        emacs.says("Linked Pi")
 
 
 def unlink(world: World, emacs: Emacs) -> None:

@@ -13,9 +13,9 @@ from harness.model import Part, edit, read_file, replace
 from harness.needs import needs_copilot, needs_pi, needs_qwen
 from harness.wait import eventually
 from harness.world import World
-from test_tools import link
+from test_tools import link, link_pi, linked_qwen, unlink
 
-from test_permissions import link_copilot
+from test_permissions import linked_copilot
 
 ADDED = "The user has undone these changes of yours"
 UNDO = """
@@ -100,23 +100,40 @@ def is_added_to_a_result(
     assert "a.txt:2\\n  one" in report
 
 
-@pytest.mark.parametrize(
-    ("client", "replaced"),
-    [("gemini", replace), pytest.param("qwen", edit, marks=needs_qwen)],
-)
-def test_what_was_undone_is_in_the_next_result_and_prompt(
-    world: World, client: str, replaced: Callable[[Path, str, str], Part]
-) -> None:
-    files = files_of(world, "a.txt", "b.txt", "c.txt", "d.txt")
-    world.home.joinpath(".qwen").mkdir()
+NAMES = ("a.txt", "b.txt", "c.txt", "d.txt")
+
+
+def test_what_was_undone_is_in_the_next_result_and_prompt(world: World) -> None:
+    files = files_of(world, *NAMES)
     emacs = world.emacs(*files)
-    link(world, emacs, client)
-    cli = world.gemini() if client == "gemini" else world.qwen()
+    link(world, emacs, "gemini")
+    cli = world.gemini()
+    is_added_to_both(emacs, cli, files, replace)
+    is_added_though_not_connected_again(world, emacs, cli)
+
+
+@needs_qwen
+@pytest.mark.shared("linked-qwen")
+def test_what_was_undone_is_in_the_next_result_and_prompt_of_qwen(world: World) -> None:
+    files = files_of(world, *NAMES)
+    emacs, _, cli = linked_qwen(world, *files)
+    is_added_to_both(emacs, cli, files, edit)
+    # Without the link, it goes on as if it had never been there.
+    unlink(world, emacs)
+    cli.is_free()
+    assert "gemini-companion" not in cli.screen()
+
+
+def is_added_to_both(
+    emacs: Emacs,
+    cli: Gemini,
+    files: Sequence[Path],
+    replaced: Callable[[Path, str, str], Part],
+) -> None:
+    """Check what reaches the model in a result, and then in a prompt."""
     turns = [[read_file(file), replaced(file, "one", "uno")] for file in files]
     is_added_to_a_result(emacs, cli, files[:2], turns[:2])
     is_added_once(emacs, cli, files[2:], turns[2:])
-    if client == "gemini":
-        is_added_though_not_connected_again(world, emacs, cli)
 
 
 def is_added_though_not_connected_again(
@@ -148,28 +165,19 @@ def is_added_though_not_connected_again(
 
 
 @needs_copilot
+@pytest.mark.shared("linked-copilot")
 def test_what_was_undone_is_in_the_next_prompt_of_copilot(world: World) -> None:
     files = files_of(world)
-    copilot.configure(world.scratch)
-    emacs = world.emacs(*files)
-    link_copilot(world, emacs)
-    cli = world.copilot()
-    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    emacs, cli = linked_copilot(world, *files)
     turns = [[copilot.replace(file, "one", "uno")] for file in files]
     is_added_once(emacs, cli, files, turns)
 
 
 @needs_pi
 @pytest.mark.contract("Pi: linked")
+@pytest.mark.shared("linked-pi")
 def test_what_was_undone_is_in_the_next_prompt_of_pi(world: World) -> None:
     files = files_of(world)
-    emacs = world.emacs(*files)
-    cli = world.pi()
-    emacs.eval(
-        '(setq gemini-companion-run-commands \'(("gemini" . "none") ("pi" . '
-        f"{lisp(world.tools.pi)})))"
-    )
-    emacs.command("gemini-companion-tools", "a linked CLI")
-    emacs.keys("e", "s", "Enter")
-    emacs.says("Linked Pi")
+    emacs, _, cli = world.pi_pair(*files)
+    link_pi(world, emacs)
     is_added_once(emacs, cli, files, [[pi.replace(f, "one", "uno")] for f in files])

@@ -48,6 +48,9 @@ class Copilot(Gemini):
     # There may be no room for what follows it.
     placeholder = " · / commands"
     question = QUESTION
+    # With that in Emacs.
+    server_count = 1
+    _allows_all = False
 
     def wait_until_connected(self) -> None:
         """Wait until it takes prompts and shows the active file of Emacs.
@@ -57,10 +60,24 @@ class Copilot(Gemini):
         self.terminal.wait_for(self.placeholder)
         self.terminal.wait_for_match(r"(?m) @\S+$")
 
+    def allow_all(self, word: str = "on") -> None:
+        """Let it ask for no permissions, or by the ``word`` off, ask again."""
+        said = {"on": "All permissions are now enabled", "off": "have been disabled"}[
+            word
+        ]
+        self.type(f"/allow-all {word}", lambda: said in self.screen())
+        self._allows_all = word == "on"
+
+    def reset(self) -> None:
+        if self._allows_all:
+            self.allow_all("off")
+        super().reset()
+
     def _is_clear(self) -> bool:
         """Return whether the new conversation also has the server in Emacs.
 
         The CLI cancels a turn that begins before.
         """
         is_clear = super()._is_clear()
-        return is_clear and "MCP Servers reloaded: 1 server" in self.screen()
+        said = f"MCP Servers reloaded: {self.server_count} server"
+        return is_clear and said in self.screen()

@@ -8,6 +8,7 @@ from .gemini import Gemini, type_until, write_program, write_settings
 from .model import Model, Part, call
 from .scratch import Scratch
 from .tools import ROOT, Tools
+from .wait import eventually
 
 EXTENSION = ROOT / "python" / "gemini_companion_epc" / "extensions"
 PROVIDER = "scripted"
@@ -80,6 +81,23 @@ class Pi(Gemini):
             lambda: self._typed_text() == "",
             f"{command!r} run",
         )
+
+    def reset(self) -> None:
+        """Begin a new conversation, if there was one; the extension connects again."""
+        self.model.script()
+        if self._typed or self.model.requests:
+            self.command("/new")
+            eventually(self._is_new, "the conversation is new")
+            self.wait_until_connected()
+            self._typed.clear()
+            self._prompts = 0
+            self.model.requests.clear()
+
+    def _is_new(self) -> bool:
+        """Return whether nothing of the last conversation is on the screen."""
+        screen = self.screen()
+        is_left = any(text in screen for text in self._typed)
+        return "New session started" in screen and not is_left
 
     def results(self) -> list[str]:
         """Return the results of tools in the last request."""

@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+import re
 from pathlib import Path
 
 from .emacs import Emacs
-from .gemini import CONNECTED, PLACEHOLDER, Gemini, write_program, write_settings
+from .gemini import (
+    CONNECTED,
+    PLACEHOLDER,
+    Gemini,
+    type_until,
+    write_program,
+    write_settings,
+)
 from .model import Model
 from .scratch import Scratch
 from .tools import Tools
@@ -47,6 +55,7 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
 class Qwen(Gemini):
     # In the mode yolo it is a star.
     mark = "[*>]"
+    _mode = "default"
 
     def wait_until_connected(self) -> None:
         """Wait until it takes prompts and has connected.
@@ -60,6 +69,25 @@ class Qwen(Gemini):
         if self.has_given_up(screen):
             # While it gives up, that fails.
             self.ide("enable")
+
+    def begin(self, mode: str) -> None:
+        """Begin the approval mode ``mode`` by the command."""
+        # Unlike it, the command that the CLI names at its start has one space.
+        command = f"/approval-mode  {mode}"
+        said = rf"{command}\s+\W+Approval mode set to"
+        self.type(command, lambda: re.search(said, self.screen()))
+        self._mode = mode
+
+    def reset(self) -> None:
+        # A prompt that was interrupted before an answer is there again.
+        type_until(
+            lambda: self.terminal.keys("C-u"),
+            lambda: self.placeholder in self.screen(),
+            "the prompt is empty",
+        )
+        if self._mode != Qwen._mode:
+            self.begin(Qwen._mode)
+        super().reset()
 
     def has_given_up(self, screen: str) -> bool:
         """Return whether it does not connect; it says so even if it does later."""

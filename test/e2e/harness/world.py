@@ -112,9 +112,14 @@ class World:
         return self._start(pi, Pi, name, connects=connects)
 
     def pi_pair(self, *files: Path) -> tuple[Emacs, Reviews, Pi]:
-        """Return an Emacs that visits ``files``, and a Pi that connects to it."""
-        emacs = self.emacs(*files)
-        return emacs, Reviews(emacs), self.pi()
+        """Return an Emacs that visits ``files``, and a connected Pi.
+
+        In a shared world, they are those of the previous test.
+        """
+        emacs, cli = self.emacs(*files), self.cli(self.pi)
+        assert isinstance(cli, Pi)
+        emacs.becomes("(length (gemini-companion-sessions))", 1)
+        return emacs, Reviews(emacs), cli
 
     def copilot_pair(self, *files: Path) -> tuple[Emacs, Reviews, Copilot]:
         """Return an Emacs that visits ``files``, and a connected Copilot CLI.
