@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from harness.emacs import Emacs, lisp
-from harness.gemini import Gemini
 from harness.model import call, read_file, replace, say, write_file
 from harness.wait import wait_until_saved
 from harness.world import World
@@ -28,27 +27,14 @@ def goes(emacs: Emacs, key: str, message: str, line: int) -> None:
 @pytest.mark.shared("review")
 @pytest.mark.differs("margins and overlays")
 def test_turn_is_walked_through_by_keys(world: World) -> None:
-    """That of Qwen Code is walked through where it is beside Gemini CLI."""
     files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]
     emacs, _, cli = world.pair(files[0])
-    turn_is_walked_through_by_keys(emacs, cli, files)
-
-
-def turn_is_walked_through_by_keys(
-    emacs: Emacs, cli: Gemini, files: list[Path], place: str = ""
-) -> None:
-    """Let ``cli`` change six ``files``, which are OLD; Emacs displays the first.
-
-    The project has them in ``place``, a name that ends in a slash; no change is left.
-    """
 
     def change(number: int, count: int, file: Path) -> str:
-        return f"Change {number} of {count}, {place}{file.name}"
+        return f"Change {number} of {count}, {file.name}"
 
     emacs.command("gemini-companion-auto-accept", "without review?")
-    # Qwen Code writes only what it has read.
-    turn = [part for file in files for part in (read_file(file), write_file(file, NEW))]
-    cli.is_free(*turn)
+    cli.is_free(*(write_file(file, NEW) for file in files))
     emacs.wait_for("~12")
     # The first mark, in the right margin.
     emacs.wait_for_match(r"(?m)^zwei +[┇:]$")

@@ -9,12 +9,11 @@ from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, together, write_file
 from harness.needs import needs_qwen
 from harness.qwen import CLIENTS, Qwen, stays_connected
-from harness.wait import eventually
+from harness.wait import eventually, wait_until_saved
 from harness.world import World
-from test_changes import OLD as WALKED
-from test_changes import turn_is_walked_through_by_keys
 from test_queue import PATIENT, accept_each
-from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlink
+from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, linked_qwen
+from test_turn_page import asks_again
 
 pytestmark = needs_qwen
 
@@ -44,10 +43,7 @@ def test_qwen_beside_gemini_cli_is_walked_through_and_reviewed_over_a_restart(
     writes_without_asking_until_told(emacs, cli, three)
     world.row = ""
     stays_connected(emacs, cli)
-    names = (f"a:b/{letter}.txt" for letter in "uvwxyz")
-    walked = [world.file(name, WALKED) for name in names]
-    emacs.eval(f"(progn (find-file {lisp(walked[0])}) (delete-other-windows))")
-    turn_is_walked_through_by_keys(emacs, cli, walked, "a:b/")
+    a_turn_is_accepted_and_walked_through(world, emacs, cli)
 
     gemini = world.gemini()
     # What Qwen Code said of its connection is no longer on its screen.
@@ -83,6 +79,29 @@ def test_qwen_beside_gemini_cli_is_walked_through_and_reviewed_over_a_restart(
     answers_after_a_restart(emacs, reviews, cli, one, others[0])
 
 
+def a_turn_is_accepted_and_walked_through(
+    world: World, emacs: Emacs, cli: Qwen
+) -> None:
+    """Let Emacs accept a turn, and go to its changes by keys."""
+    files = [world.file(f"a:b/{letter}.txt", "one\n") for letter in "xy"]
+    emacs.eval(f"(progn (find-file {lisp(files[0])}) (delete-other-windows))")
+    emacs.command("gemini-companion-auto-accept", "without review?")
+    cli.is_free(
+        *(part for file in files for part in (read_file(file), write_file(file, "1\n")))
+    )
+    emacs.becomes("(gemini-companion-changes-left)", 2)
+    emacs.command("gemini-companion-next-change")
+    emacs.says("Change 1 of 2, a:b/x.txt")
+    emacs.keys("n")
+    emacs.says("Change 2 of 2, a:b/y.txt")
+    emacs.keys("u")
+    wait_until_saved(files[1], "one\n")
+    emacs.keys("k")
+    emacs.holds("(null (gemini-companion-changes-left))")
+    assert files[0].read_text() == "1\n"
+    asks_again(emacs)
+
+
 def writes_without_asking_until_told(emacs: Emacs, cli: Qwen, file: Path) -> None:
     """Emacs reports it; by the command that the status names, it asks."""
     emacs.says("Qwen Code may write without asking")
@@ -93,9 +112,7 @@ def writes_without_asking_until_told(emacs: Emacs, cli: Qwen, file: Path) -> Non
     assert emacs.value("(gemini-companion-edits-open)") is None
 
     emacs.wait_for(ASKS)
-    # Unlike that, the command that the CLI names at its start has one space.
-    command = ASKS.replace(" ", "  ")
-    cli.type(command, lambda: "Approval mode set to" in cli.screen())
+    cli.begin("default")
 
 
 def answers_in_its_terminal(
@@ -141,15 +158,12 @@ def answers_after_a_restart(
 
 
 @pytest.mark.contract("Qwen Code: hooks")
+@pytest.mark.shared("linked-qwen")
 def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
     file = world.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))
-    world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(file, extra=FLYMAKE)
-    link(world, emacs)
+    emacs, reviews, cli = linked_qwen(world, file, extra=FLYMAKE)
     emacs.holds(CHECKED)
-    reviews, cli = Reviews(emacs), world.qwen()
-    stays_connected(emacs, cli)
 
     def accepted(old: str, new: str) -> str:
         """Return what the model was sent until the edit was accepted."""
@@ -186,5 +200,3 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
     assert "error: invalid syntax" in cli.model.last_message()
 
     interrupt(emacs, cli)
-
-    unlink(world, emacs)
