@@ -149,7 +149,7 @@ RESET = """
   (when (featurep 'gemini-companion-comment) (gemini-companion-remove-comments t))
   ;; Otherwise a message about a file of this test follows in the next one, and its
   ;; changes are left there.
-  (let ((parts '(saved walk marks changes revert watch))
+  (let ((parts '(undone saved walk marks changes revert watch))
         (saved (locate-user-emacs-file "gemini-companion/changes")))
     (mapc #'gemini-companion-part-stop parts)
     (when (file-directory-p saved) (delete-directory saved t))
