@@ -147,7 +147,10 @@ def is_known_by_its_new_directory(world: World, emacs: Emacs, cli: Copilot) -> N
     """Change the directory of ``cli`` by its command, of which its hooks tell."""
     other = world.project / "other"
     other.mkdir()
-    cli.type(f"/cd {other}", lambda: re.search(rf"(?m)^ {other}", cli.screen()))
-    cli.is_free()
-    emacs.becomes(f"(gemini-companion-session-directory {SESSION})", str(other))
-    emacs.becomes(f"(gemini-companion-session-name {SESSION})", "Copilot CLI (other)")
+    for directory in (other, world.project):
+        shown = rf"(?m)^ {directory}(?!/)"
+        cli.type(f"/cd {directory}", lambda shown=shown: re.search(shown, cli.screen()))
+        cli.is_free()
+        emacs.becomes(f"(gemini-companion-session-directory {SESSION})", str(directory))
+        name = f"Copilot CLI ({directory.name})"
+        emacs.becomes(f"(gemini-companion-session-name {SESSION})", name)
