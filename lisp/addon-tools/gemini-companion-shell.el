@@ -596,7 +596,7 @@ Return it if SESSION had none there, or another one."
 (defun gemini-companion-shell--unrecorded (session facts count lost)
   "Return which writes of SESSION are not recorded, or nil.
 For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
-  (pcase-let (((map (:count written) (:by_git by-git) :unseen :remedy :meanwhile
+  (pcase-let (((map (:count written) (:by_git by-git) :unseen :remedy :odd :meanwhile
                     (:meanwhile_count more))
                facts)
               (problem (gemini-companion-shell--new-problem session facts)))
@@ -618,6 +618,9 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
           (lost
            (format "not recorded, as you have written it at once, or its text is lost: %s"
                    (mapconcat #'gemini-companion-names-shown lost ", ")))
+          (odd
+           (format "not recorded, as the name is not in UTF-8: %s"
+                   (mapconcat #'gemini-companion-names-shown odd ", ")))
           ((< 0 by-git)
            (format "%d files changed by git to another commit" by-git)))))
 

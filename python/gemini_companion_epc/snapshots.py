@@ -117,14 +117,15 @@ _READABLE = 0o044
 
 Reason: TypeAlias = Literal[
     "ignored", "excluded", "unanswered", "repository", "system", "Emacs", "temporary",
-    "special", "large", "unreadable", "many",
+    "special", "large", "unreadable", "many", "name",
 ]  # fmt: skip
 """Why a snapshot does not look at a file.
 
 It is ignored by git; excluded in Emacs, or Emacs had no time to say; in another
 repository, or part of one, maybe of another system; a file that Emacs itself makes, or
 a temporary one; or it cannot be copied: no regular file, too large, not readable, or
-one of many that earlier snapshots have not looked at."""
+one of many that earlier snapshots have not looked at; or Emacs cannot be asked about
+its name, which is not in UTF-8."""
 
 
 class Unlooked(NamedTuple):
@@ -284,6 +285,15 @@ class SnapshotError(GitError):
 
 class DamagedStore(GitError):
     """A file of a store was deleted or changed, as by a cleaner."""
+
+
+def is_text(name: str) -> bool:
+    """Return whether ``name`` can be passed to Emacs: it is UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def git_problem() -> str:
@@ -721,7 +731,9 @@ class Store:
         are too many that have changed, or they are too large.
         """
         unlooked = dict(listing.unlooked)
-        unlooked.update((name, self._unlooked(name, "excluded")) for name in hidden)
+        for name in hidden:
+            reason: Reason = "excluded" if is_text(name) else "name"
+            unlooked[name] = self._unlooked(name, reason)
         unlooked.update(
             (name, self._unlooked(name, "unanswered")) for name in unanswered
         )
@@ -995,7 +1007,10 @@ class Store:
         left_out = {
             name
             for name, (reason, stamp) in after.unlooked.items()
-            if reason in ("large", "unreadable", "special")
+            if (
+                reason in ("large", "unreadable", "special")
+                or (reason == "name" and stamp)
+            )
             and before.unlooked.get(name, (reason, ()))[1] != stamp
         }
         large = {name for name in unknown if before.why_unlooked(name) == "large"}
@@ -1082,7 +1097,7 @@ class Store:
                 names[name] = reason
         for name, (reason, stamp) in after.unlooked.items():
             # Emacs was asked only as it was deleted.
-            is_asked = reason in ("excluded", "unanswered")
+            is_asked = reason in ("excluded", "unanswered", "name")
             if is_asked and not stamp and name not in before.unlooked:
                 names[name] = reason
         return {

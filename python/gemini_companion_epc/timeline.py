@@ -50,6 +50,7 @@ from .snapshots import (
     SnapshotError,
     Store,
     git_problem,
+    is_text,
     top_level,
     write_private,
 )
@@ -790,7 +791,11 @@ class Timeline:
 
         Emacs leaves out those for which it has had no time in ``seconds``.
         """
-        outside = [name for name in names if not self._is_below_roots(tree, name)]
+        outside = [
+            name
+            for name in names
+            if not (is_text(name) and self._is_below_roots(tree, name))
+        ]
         asked = [name for name in names if name not in set(outside)]
         if not asked:
             return [], outside
@@ -804,7 +809,7 @@ class Timeline:
 
     def _is_below_roots(self, tree: _Tree, name: str) -> bool:
         roots = tuple(os.path.join(root, "") for root in self._roots())
-        return _is_text(name) and os.path.join(tree.root, name).startswith(roots)
+        return os.path.join(tree.root, name).startswith(roots)
 
     async def restore(self, facts: Facts, text: str) -> list[list[object]]:
         """Give the files in ``text`` below a root what another snapshot has of them.
@@ -857,7 +862,14 @@ class Timeline:
             "count": len(changes),
             "unseen": unanswered,
             "saved": [*interval.before.saved, *after.saved],
-            "left_out": _shown(difference.left_out),
+            "left_out": _shown([name for name in difference.left_out if is_text(name)]),
+            "odd": _shown(
+                [
+                    name
+                    for name in difference.left_out
+                    if not is_text(name) and self._is_below_roots(tree, name)
+                ]
+            ),
             "moved": _shown(difference.moved),
             "moved_count": len(difference.moved),
             "unknown": _shown(difference.unknown),
@@ -1052,7 +1064,7 @@ def _nested_in(root: str, known: Sequence[str], last: _Taken | None) -> list[str
     others = [
         name.removesuffix("/")
         for name, (reason, _) in unlooked
-        if reason == "repository" and name.endswith("/") and _is_text(name)
+        if reason == "repository" and name.endswith("/") and is_text(name)
     ]
     times = {name: _written(root, name) for name in others if name not in stays}
     new = [name for name, time in times.items() if time]
@@ -1099,12 +1111,3 @@ def _shown(names: Sequence[str]) -> list[str]:
     """Return the first ones of ``names``, as texts."""
     shown = names[:MOST_FILES]
     return [os.fsencode(name).decode(errors="replace") for name in shown]
-
-
-def _is_text(name: str) -> bool:
-    """Return whether ``name`` can be passed to Emacs: it is UTF-8."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -565,6 +565,28 @@ async def test_permissions_of_deleted_files_are_known(scene: Scene) -> None:
     assert scene.emacs.wrote[-1]["private"] == [["a", 0o600], ["new", 0o640]]
 
 
+async def test_file_whose_name_is_not_in_utf_8_is_named(scene: Scene) -> None:
+    odd = scene.root / os.fsdecode(b"caf\xe9")
+    for text in ("1", "22"):
+        await scene.begin("make")
+        odd.write_text(text)
+        await scene.end("make")
+        report = scene.emacs.wrote[-1]
+        assert (report["odd"], report["left_out"], report["count"]) == (
+            ["caf\ufffd"],
+            [],
+            0,
+        )
+    count = len(scene.emacs.wrote)
+    await scene.begin("true")
+    await scene.end("true")
+    assert len(scene.emacs.wrote) == count
+    await scene.begin("rm")
+    odd.unlink()
+    await scene.end("rm")
+    assert scene.emacs.wrote[-1]["gone"] == ["caf\ufffd"]
+
+
 async def test_directories_that_the_call_has_made_are_named(scene: Scene) -> None:
     (scene.root / "old").mkdir()
     scene.write(**{"old/a": "1"})

@@ -619,6 +619,8 @@ not kept, 1 new repository" . "make"))
       (should (equal "300 files written, too many to record" (said :count 300)))
       (should (equal "20 files changed by git to another commit" (said :by_git 20)))
       (should (equal "7 files not recorded, as Emacs was busy" (said :unseen 7)))
+      (should (equal "not recorded, as the name is not in UTF-8: caf\ufffd"
+                     (said :odd '("caf\ufffd"))))
       (should (equal (concat "not recorded, as you have written it at once, or its text "
                              "is lost: a.png")
                      (said-of session
