@@ -33,7 +33,8 @@ SETUP = """
               '(:eval (list (propertize (make-string 9 ?z) 'face (list 'bold))
                             (propertize "%b" 'face (list 'italic)))))
 {collect}
-;; Where the keys alone change windows, they may end any Emacs.
+;; Where the keys alone change windows, they may end any Emacs: C-x 1 q C-x 2 in a
+;; macro do so without the mode as well.
 (when (eq 'diff '{view}) (remove-hook 'post-command-hook #'e2e-collect))
 """
 
