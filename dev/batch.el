@@ -309,18 +309,18 @@ Names after those of the files limit that to these tests."
     (setq batch--functions (vconcat found))))
 
 (defun batch--trace (number)
-  "Record the next call of the function NUMBER, if it is loaded."
+  "Record the next call of the function NUMBER; return nil if it is not loaded."
   (let ((function (aref batch--functions number))
         (name (intern (format "batch-%d" number))))
-    (unless (or (not (fboundp function))
-                (autoloadp (symbol-function function))
-                (advice-member-p name function))
+    (when (and (fboundp function)
+               (not (autoloadp (symbol-function function))))
       ;; Tests search for the names of functions of the package in advice.
       (advice-add function :before
                   (lambda (&rest _)
                     (puthash number t batch--reached)
                     (advice-remove (aref batch--functions number) name))
-                  `((name . ,name))))))
+                  `((name . ,name)))
+      t)))
 
 (defun batch--traced (all)
   "Run each test of ALL; return a list (NAME SECONDS NUMBERS) for what passed.
@@ -328,7 +328,9 @@ The NUMBERS are those of the functions that the test has reached."
   (let ((numbers (number-sequence 0 (1- (length batch--functions))))
         (runs nil))
     (dolist (test all)
-      (mapc #'batch--trace numbers)
+      ;; What the last test has not called is traced, or not loaded yet.
+      (mapc #'batch--trace (hash-table-keys batch--reached))
+      (setq numbers (seq-remove #'batch--trace numbers))
       (clrhash batch--reached)
       (let* ((began (float-time))
              (passed (ert-test-passed-p (ert-run-test test)))
