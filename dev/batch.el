@@ -11,8 +11,9 @@
 ;;   batch-install DIRECTORY    compile the package in DIRECTORY
 ;;   batch-compile FILE...    compile FILEs, warnings are errors
 ;;   batch-lint FILE...    package-lint, checkdoc, relint and unused public functions
-;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs;
-;;                                   without NAMEs, not those with the tag GC_WITHOUT
+;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs
+;;   batch-differs FILE... [NAME]...    run those in FILEs that are listed in test/quick
+;;                                      or test/differs, or those NAMEs
 ;;   batch-quick FILE...    run the tests in FILEs that are listed in test/quick
 ;;   batch-trace FILE...    run all tests in FILEs, and make that list
 ;;   batch-add-on-files ADD-ON...    print the names of the files of ADD-ONs
@@ -240,17 +241,6 @@ Commands are for the user."
     (prog1 (apply locate args)
       (mapc #'kill-buffer (seq-difference (buffer-list) buffers #'eq)))))
 
-(defun batch--tests ()
-  "Return the ERT selector for a run without names.
-Tests with the tag in GC_WITHOUT are left out, and their number is printed."
-  (let ((tag (getenv "GC_WITHOUT")))
-    (if (member tag '(nil ""))
-        t
-      (let ((left-out `(tag ,(intern tag))))
-        (message "NOTE %d tests are %s: they run on the first Emacs only"
-                 (length (ert-select-tests left-out t)) tag)
-        `(not ,left-out)))))
-
 (defvar gemini-companion-invariants-broken)
 (declare-function gemini-companion-invariants-check "gemini-companion-invariants")
 
@@ -270,9 +260,10 @@ Tests with the tag in GC_WITHOUT are left out, and their number is printed."
   (when (require 'gemini-companion-invariants nil t)
     (advice-add 'ert-run-test :around #'batch--invariants)))
 
-(defun batch-test ()
-  "Load files, run what they test, print the result and exit.
-Names after those of the files limit that to these tests."
+(defun batch--test (tests)
+  "Load files, run their TESTS, print the result and exit.
+TESTS is a function that returns an ERT selector.  Names after those of the
+files limit that to these tests."
   ;; Emacs 30 visits the file of a failed test, which would make others fail.
   (when (fboundp 'ert-test-location)
     (advice-add 'ert-test-location :around #'batch--visit-no-more))
@@ -284,7 +275,11 @@ Names after those of the files limit that to these tests."
     (batch--check-invariants)
     (ert-run-tests-batch-and-exit (if names
                                       (cons 'member names)
-                                    (batch--tests)))))
+                                    (funcall tests)))))
+
+(defun batch-test ()
+  "Run all that files test, or the tests named after them."
+  (batch--test #'always))
 
 ;;;; The quick tests
 
@@ -381,23 +376,46 @@ reach many in little time."
              (apply #'+ (mapcar (lambda (name) (nth 1 (assq name runs))) chosen))
              (apply #'+ (mapcar #'cadr runs)))))
 
-(defun batch-quick ()
-  "Load files, and run what they have of the list of what is quick."
-  (dolist (file (batch--files))
-    (load (expand-file-name file) nil t))
-  (let* ((names (with-temp-buffer
-                  (insert-file-contents batch--quick-file)
-                  (split-string (buffer-string))))
-         (gone (seq-remove (lambda (name)
-                             (ert-test-boundp (intern name)))
-                           names)))
+(defun batch--lines (file)
+  "Return the first word of each line of FILE."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (mapcar (lambda (line) (car (split-string line)))
+            (split-string (buffer-string) "\n" t))))
+
+(defun batch--quick ()
+  "Return an ERT selector of the tests in the list of what is quick."
+  (let* ((names (mapcar #'intern (batch--lines batch--quick-file)))
+         (gone (seq-remove #'ert-test-boundp names)))
     (when gone
       (message "NOTE %d tests in test/quick are gone; dev/test trace renews it"
                (length gone)))
-    (batch--check-invariants)
-    (ert-run-tests-batch-and-exit
-     `(satisfies ,(lambda (test)
-                    (member (symbol-name (ert-test-name test)) names))))))
+    `(member ,@(seq-difference names gone))))
+
+(defun batch-quick ()
+  "Run what files have of the list of what is quick."
+  (batch--test #'batch--quick))
+
+;;;; The tests of what differs between versions of Emacs
+
+(defun batch--differs ()
+  "Return an ERT selector of what is quick, or listed in test/differs.
+That has names of tests, and of files with tests."
+  (let* ((listed (batch--lines (expand-file-name "test/differs")))
+         (selector `(or ,(batch--quick)
+                        (satisfies
+                         ,(lambda (test)
+                            (let ((name (ert-test-name test)))
+                              (or (member (symbol-name name) listed)
+                                  (member (file-name-base (symbol-file name 'ert--test))
+                                          listed))))))))
+    (message "NOTE %d tests run on the first Emacs only"
+             (length (ert-select-tests `(not ,selector) t)))
+    selector))
+
+(defun batch-differs ()
+  "Run what files test of what differs between versions of Emacs."
+  (batch--test #'batch--differs))
 
 ;;;; Add-ons
 

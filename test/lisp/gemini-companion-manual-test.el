@@ -63,7 +63,6 @@
 
 (ert-deftest gemini-companion-modes-have-docstrings ()
   "Emacs makes one for a mode whose docstring it does not find."
-  :tags '(pure)
   (let ((modes 0))
     (mapatoms
      (lambda (symbol)
@@ -75,7 +74,6 @@
     (should (< 5 modes))))
 
 (ert-deftest gemini-companion-commands-are-for-users-or-private ()
-  :tags '(pure)
   (let ((documented (gemini-companion-manual-test-api))
         (others nil))
     (mapatoms
@@ -391,7 +389,6 @@ ID is the CUSTOM_ID of the heading, or without one its title."
     (should (< 5 count))))
 
 (ert-deftest gemini-companion-manual-fits-an-info-window ()
-  :tags '(pure)
   (skip-unless (executable-find "makeinfo"))
   (let ((file (make-temp-file "manual" nil ".info"))
         nodes)
@@ -414,7 +411,6 @@ ID is the CUSTOM_ID of the heading, or without one its title."
       (should-not (re-search-forward "^\\* (" nil t)))))
 
 (ert-deftest gemini-companion-manual-parts-rows-of-several-lines ()
-  :tags '(pure)
   (gemini-companion-manual-test-in "doc/gemini-companion.org"
     (while (re-search-forward "\\(?:^|.*\n\\)+" nil t)
       (let ((rows (split-string (match-string 0) "\n" t)))
@@ -538,7 +534,6 @@ For a file or directory, compare the last part of its name, as verbatim text."
                            (gemini-companion-manual-test-matches "^\\*+ \\(.+\\)"))))))
 
 (ert-deftest gemini-companion-links-of-documents-lead-somewhere ()
-  :tags '(pure)
   (let ((wrong nil))
     (dolist (file gemini-companion-manual-test-linking)
       (dolist (link (gemini-companion-manual-test-in file
@@ -568,7 +563,6 @@ For a file or directory, compare the last part of its name, as verbatim text."
     (should-not wrong)))
 
 (ert-deftest gemini-companion-pictures-are-whole-and-each-is-shown-and-made ()
-  :tags '(pure)
   (let ((shown (gemini-companion-manual-test-in "README.org"
                  (gemini-companion-manual-test-matches
                   "doc/\\([a-z]+\\.\\(?:png\\|gif\\)\\)[]\"]")))
@@ -593,7 +587,6 @@ For a file or directory, compare the last part of its name, as verbatim text."
         (should (looking-at "src=\"[^\"]+\" alt=\"[^\"]\\{40,\\}\">"))))))
 
 (ert-deftest gemini-companion-files-that-documents-name-exist ()
-  :tags '(pure)
   (let ((wrong nil))
     (dolist (file '("README.org" "NEWS.org" "CONTRIBUTING.org" "doc/design.org"
                     "doc/design-flows.org" "doc/conformance.org" "doc/emacs-31.org" "doc/gemini-companion.org"
@@ -620,7 +613,6 @@ For a file or directory, compare the last part of its name, as verbatim text."
     (should-not wrong)))
 
 (ert-deftest gemini-companion-commands-of-the-shell-in-documents-exist ()
-  :tags '(pure)
   (let ((targets (gemini-companion-manual-test-in "Makefile"
                    (append (gemini-companion-manual-test-matches
                             "^\\([a-z]+\\):")
@@ -647,7 +639,6 @@ For a file or directory, compare the last part of its name, as verbatim text."
 ;; and package archives demand it in the header of the main file, from which
 ;; `dev/package' takes it, and neither of the two can include the other.
 (ert-deftest gemini-companion-address-is-in-readme-and-the-header-alone ()
-  :tags '(pure)
   (let ((address (gemini-companion-manual-test-in "README.org"
                    (re-search-forward ":vc (:url \"https://\\([^\"]+\\)\"")
                    (match-string 1)))
@@ -710,7 +701,6 @@ VARIABLE is bound to its feature, a string."
            ,@body)))))
 
 (ert-deftest gemini-companion-files-are-in-the-tables-of-the-design ()
-  :tags '(pure)
   (should (equal (sort (mapcar (lambda (row)
                                  (format "lisp/%s/gemini-companion-%s.el"
                                          (car row) (cdr row)))
@@ -744,7 +734,6 @@ VARIABLE is bound to its feature, a string."
 
 (ert-deftest gemini-companion-files-have-their-sections-in-one-order ()
   "No section is empty, and none comes twice."
-  :tags '(pure)
   (gemini-companion-manual-test-in-each-file feature
     (let ((sections nil))
       (while (re-search-forward "^;;;; \\(.+\\)$" nil t)
@@ -757,12 +746,10 @@ VARIABLE is bound to its feature, a string."
 
 (ert-deftest gemini-companion-lisp-has-no-file-beside-its-directories ()
   "The package manager of Emacs 31 would take lisp/ for the package."
-  :tags '(pure)
   (should-not (directory-files (expand-file-name "lisp" gemini-companion-test-root)
                                nil "\\.el\\'")))
 
 (ert-deftest gemini-companion-nouns-of-the-design-have-their-files ()
-  :tags '(pure)
   (let ((files (gemini-companion-manual-test-in "doc/design.org"
                  (gemini-companion-manual-test-matches
                   "^| [A-Za-z, -]+ +| =\\([a-z-]+/[a-z-]+\\)="))))
@@ -806,7 +793,6 @@ VARIABLE is bound to its feature, a string."
 
 (ert-deftest gemini-companion-files-use-their-wing-and-those-below ()
   "The names of commands are for keys and messages, and do not count."
-  :tags '(pure)
   (let* ((wings (seq-uniq (mapcar #'car (gemini-companion-manual-test-table))))
          (sources (mapcar (lambda (file)
                             (cons file (gemini-companion-manual-test-read file)))
@@ -833,7 +819,6 @@ VARIABLE is bound to its feature, a string."
     (should-not (seq-uniq wrong))))
 
 (ert-deftest gemini-companion-functions-are-declared-in-the-files-that-have-them ()
-  :tags '(pure)
   (let ((wrong nil))
     (gemini-companion-manual-test-in-each-file file
       (while (re-search-forward
@@ -845,7 +830,6 @@ VARIABLE is bound to its feature, a string."
     (should-not wrong)))
 
 (ert-deftest gemini-companion-documents-name-only-what-exists-in-lisp ()
-  :tags '(pure)
   (let ((regexp (format "=\\(\\(?:%s\\)-[a-z-]+\\)="
                         (regexp-opt (mapcar #'cdr
                                             (gemini-companion-manual-test-table)))))
@@ -889,7 +873,6 @@ VARIABLE is bound to its feature, a string."
              "\n"))
 
 (ert-deftest gemini-companion-documents-name-only-what-exists-in-python ()
-  :tags '(pure)
   (let ((python (concat (gemini-companion-manual-test-python)
                         (gemini-companion-manual-test-python "test/e2e/harness")))
         (case-fold-search nil)
@@ -907,7 +890,6 @@ VARIABLE is bound to its feature, a string."
     (should-not unknown)))
 
 (ert-deftest gemini-companion-design-has-short-sections-of-flows ()
-  :tags '(pure)
   (dolist (section (split-string (gemini-companion-manual-test-in "doc/design-flows.org"
                                    (buffer-string))
                                  "^\\* " t))
@@ -915,7 +897,6 @@ VARIABLE is bound to its feature, a string."
       (should (<= (length (split-string (string-trim section) "\n")) 40)))))
 
 (ert-deftest gemini-companion-documents-have-no-wide-lines ()
-  :tags '(pure)
   (pcase-dolist (`(,file . ,columns)
                  '(("doc/design.org" . 80) ("doc/design-flows.org" . 80)
                    ("doc/conformance.org" . 80)
@@ -943,7 +924,6 @@ They are named for the user."
              collect (match-string 0))))
 
 (ert-deftest gemini-companion-names-begin-with-the-name-of-their-file ()
-  :tags '(pure)
   (let ((api (gemini-companion-manual-test-api))
         (foreign nil))
     (gemini-companion-manual-test-in-each-file file
@@ -960,7 +940,6 @@ They are named for the user."
     (should-not foreign)))
 
 (ert-deftest gemini-companion-accessors-are-not-inlined ()
-  :tags '(pure)
   (gemini-companion-manual-test-in-each-file file
     (while (re-search-forward "^(cl-defstruct " nil t)
       (goto-char (match-beginning 0))
@@ -984,7 +963,6 @@ They are named for the user."
              (gemini-companion-manual-test-places (cdr form))))))
 
 (ert-deftest gemini-companion-slots-are-set-in-one-file ()
-  :tags '(pure)
   (let ((files (make-hash-table)))
     (gemini-companion-manual-test-in-each-file file
       (ignore-error end-of-file
@@ -1024,7 +1002,6 @@ They are named for the user."
              (gemini-companion-manual-test-expansions tail)))))
 
 (ert-deftest gemini-companion-names-of-other-programs-are-not-expanded ()
-  :tags '(pure)
   (should (equal '(name (function expand-file-name) (format "%s.el" x))
                  (gemini-companion-manual-test-expansions
                   '(progn (expand-file-name name directory)
@@ -1041,7 +1018,6 @@ They are named for the user."
                        (read (current-buffer)))))))))
 
 (ert-deftest gemini-companion-names-are-shown-by-functions-that-escape-them ()
-  :tags '(pure)
   (let ((raw nil))
     (gemini-companion-manual-test-in-each-file file
       (while (re-search-forward
@@ -1056,7 +1032,6 @@ They are named for the user."
                    (sort raw #'string<)))))
 
 (ert-deftest gemini-companion-ways-out-of-emacs-ask-one-predicate ()
-  :tags '(pure)
   (let ((users nil))
     (gemini-companion-manual-test-in-each-file file
       (when (re-search-forward "(?#?'?gemini-companion-privacy-name-hidden-p\\_>" nil t)
@@ -1074,7 +1049,6 @@ They are named for the user."
                    (sort users #'string<)))))
 
 (ert-deftest gemini-companion-no-file-follows-two-streams-for-the-same-thing ()
-  :tags '(pure)
   (let ((several nil))
     (gemini-companion-manual-test-in-each-file file
       (let ((streams (seq-filter
@@ -1097,7 +1071,6 @@ They are named for the user."
              (sort several (lambda (a b) (string< (car a) (car b))))))))
 
 (ert-deftest gemini-companion-options-come-before-functions ()
-  :tags '(pure)
   (gemini-companion-manual-test-in-each-file file
     (when (re-search-forward
            "^(\\(?:cl-def\\(?:un\\|generic\\|method\\)\\|defun\\|define-[a-z-]+mode\\) " nil t)

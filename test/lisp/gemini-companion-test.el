@@ -111,7 +111,6 @@ starts a CLI"
         (should called)))))
 
 (ert-deftest gemini-companion-mode-errors-in-an-answer-do-not-repeat-it ()
-  :tags '(pure)
   (gemini-companion-test-with-mode '()
     (let ((answers 0)
           (next nil))
@@ -125,7 +124,6 @@ starts a CLI"
       (should (= 1 answers)))))
 
 (ert-deftest gemini-companion-mode-errors-in-a-part-stop-no-other-part ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
@@ -278,7 +276,6 @@ starts a CLI"
                    t)))))))
 
 (ert-deftest gemini-companion-buffers-are-displayed-with-a-category ()
-  :tags '(pure)
   (let ((without nil))
     (gemini-companion-test-forms
      (lambda (form)
@@ -349,7 +346,6 @@ starts a CLI"
 
 (ert-deftest gemini-companion-autoloads-are-those-of-the-commands ()
   "The list has each command for all buffers, with its file and first line."
-  :tags '(pure)
   (mapc #'gemini-companion-test-needs-add-on '(check prompts remote tools))
   (let ((listed (gemini-companion-test-listed-autoloads)))
     (pcase-dolist (`(,_ ',command ,file ,line . ,rest) listed)

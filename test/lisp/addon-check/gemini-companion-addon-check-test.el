@@ -8,7 +8,6 @@
 (require 'gemini-companion-commands)
 
 (ert-deftest gemini-companion-addon-check-has-its-keys-in-the-overview-alone ()
-  :tags '(pure)
   (dolist (key '("V" "M-?"))
     (should (assoc key (gemini-companion-commands-in 'overview))))
   (should-not (assoc "V" (gemini-companion-commands-in 'global)))

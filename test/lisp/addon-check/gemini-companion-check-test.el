@@ -214,7 +214,6 @@ exit 1\n"))
       (should-not connected))))
 
 (ert-deftest gemini-companion-check-kills-a-command-that-prints-without-end ()
-  :tags '(pure)
   (gemini-companion-check-test-with nil
     (let ((gemini-companion-check-most-output 100000))
       (gemini-companion-check-test-runs "yes")

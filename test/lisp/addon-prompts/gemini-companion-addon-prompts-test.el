@@ -8,7 +8,6 @@
 (require 'gemini-companion-commands)
 
 (ert-deftest gemini-companion-addon-prompts-has-its-rows-after-those-of-the-core ()
-  :tags '(pure)
   (should (equal '("g" "G" "s" "c")
                  (seq-take (mapcar #'car (cdr (assoc "CLI" gemini-companion-commands)))
                            4)))

@@ -53,7 +53,6 @@
         (should (equal kept (car kill-ring)))))))
 
 (ert-deftest gemini-companion-prompt-refers-to-a-file-as-its-cli-reads-it ()
-  :tags '(pure)
   (gemini-companion-client-test-with-fourth
     (should (equal "@a b" (gemini-companion-prompt-reference "a b" "fourth")))
     (should (equal "@a\\ b" (gemini-companion-prompt-reference "a b" "gemini")))))
@@ -554,7 +553,6 @@ printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
     (gemini-companion-prompt-kind client)))
 
 (ert-deftest gemini-companion-prompt-knows-an-ordinary-prompt-or-submits-nothing ()
-  :tags '(pure)
   (pcase-dolist (`(,client ,kind ,screen) gemini-companion-prompt-test--prompts)
     (ert-info ((concat client ": " screen))
       (should (eq (and (memq kind '(ordinary later)) kind)

@@ -718,7 +718,6 @@ The user agrees to each question."
              (gemini-companion-send-test-compiled "cat b.txt || cat /ssh:x:y") t))))
 
 (ert-deftest gemini-companion-send-loads-no-other-add-on ()
-  :tags '(pure)
   (should-not
    (gemini-companion-test-fresh
     '(start)

@@ -141,7 +141,6 @@ the next change."
     (should-not (string-search "undone reported" (buffer-string)))))
 
 (ert-deftest gemini-companion-undone-reports-the-files-of-a-command ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'tools)
   (skip-unless (executable-find "git"))
   (gemini-companion-undone-test-with '(("a" "1\n") ("b" "2\n"))

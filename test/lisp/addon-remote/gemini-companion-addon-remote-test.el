@@ -9,7 +9,6 @@
 (require 'gemini-companion-commands)
 
 (ert-deftest gemini-companion-addon-remote-has-commands-without-keys ()
-  :tags '(pure)
   (should (commandp 'gemini-companion-connect))
   (should (commandp 'gemini-companion-disconnect))
   (should-not (gemini-companion-part-commands 'addon-remote)))

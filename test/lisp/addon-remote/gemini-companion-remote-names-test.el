@@ -12,7 +12,6 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-names-of-a-remote-file-and-its-copy ()
-  :tags '(pure)
   (gemini-companion-test-with-remote
     (pcase-dolist (`(,remote ,copy)
                    `(("/ssh:far:/srv/p/a" "/copies/srv/p/a")

@@ -48,7 +48,6 @@ a\\ it\\\\\\'s")))
                            (gemini-companion-remote--command "/ftp:far:" :pipe nil)))))
 
 (ert-deftest gemini-companion-remote-findings-name-what-is-wrong-there ()
-  :tags '(pure)
   (let* ((copies (make-temp-file "copies-" 'directory))
          (settings (concat copies "/home/me/.gemini/settings.json"))
          (gemini-companion-remote-names-hosts
@@ -207,7 +206,6 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
       (car (last (split-string (buffer-string) "\n" t))))))
 
 (ert-deftest gemini-companion-remote-explains-what-is-wrong ()
-  :tags '(pure)
   (pcase-dolist (`(,wanted . ,problems)
                  `(("Node.js was not found"
                     ,(gemini-companion-remote-test-without-node))

@@ -18,7 +18,6 @@
       (should-not (gemini-companion-part-findings 'addon-tools "/")))))
 
 (ert-deftest gemini-companion-addon-tools-has-its-row-after-pausing ()
-  :tags '(pure)
   (should (equal "t" (cadr (member "P" (mapcar #'car (cdr (assoc "CLI" gemini-companion-commands))))))))
 
 ;;; gemini-companion-addon-tools-test.el ends here

@@ -8,7 +8,6 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-code-new-errors-only-a-syntax-error-hides-others ()
-  :tags '(pure)
   (let ((new (lambda (errors old-errors lines old-lines)
                (mapcar (lambda (located)
                          (car (gemini-companion-code-located-error located)))

@@ -81,7 +81,6 @@ quit, whether to unlink them by t or nil."
   (sort (copy-sequence alist) (lambda (one other) (string< (car one) (car other)))))
 
 (ert-deftest gemini-companion-tools-links-and-unlinks-each-cli ()
-  :tags '(pure)
   (gemini-companion-tools-test-with-home
     (let ((before (gemini-companion-tools-test-files directory))
           (hooks (gemini-companion-test-hooks))
@@ -162,7 +161,6 @@ quit, whether to unlink them by t or nil."
 
 ;; Gemini CLI has the first, Qwen Code the second.
 (ert-deftest gemini-companion-tools-asks-one-question-about-both-permissions ()
-  :tags '(pure)
   (gemini-companion-tools-test-with-home
     (pcase-dolist (`(,word ,policy ,answers) '((yes nil nil) (tools t nil) (all t t)))
       (ert-info ((symbol-name word))
@@ -223,7 +221,6 @@ quit, whether to unlink them by t or nil."
     (should-not (gemini-companion-install-extension-p))))
 
 (ert-deftest gemini-companion-tools-links-the-others-where-one-cannot-be-linked ()
-  :tags '(pure)
   (gemini-companion-tools-test-with-home
     ;; The directories of its hooks, and of the rules of Gemini CLI, are files.
     (write-region "" nil ".copilot/hooks" nil 'silent)
@@ -239,7 +236,6 @@ quit, whether to unlink them by t or nil."
     (gemini-companion-tools-test-call 'unlink t)))
 
 (ert-deftest gemini-companion-tools-links-a-cli-whose-command-has-options ()
-  :tags '(pure)
   (gemini-companion-tools-test-with-home
     (dolist (command `(("gemini" "--model" "x")
                        ("env" "A=1" ,(expand-file-name "gemini") "-y")))
@@ -300,7 +296,6 @@ quit, whether to unlink them by t or nil."
       (should-not (file-exists-p ".qwen/extensions")))))
 
 (ert-deftest gemini-companion-tools-links-no-cli-without-a-method-for-it ()
-  :tags '(pure)
   (gemini-companion-client-test-with-fourth
     (should-not (gemini-companion-tools-linked-p "fourth"))))
 
@@ -334,7 +329,6 @@ quit, whether to unlink them by t or nil."
       (should-not (gemini-companion-tools-test-answers-p)))))
 
 (ert-deftest gemini-companion-tools-starts-the-bridge-before-an-edit-only-for-rules ()
-  :tags '(pure)
   (gemini-companion-tools-test-with-home
     (let ((gemini-companion-review-rules nil)
           (bridge (expand-file-name "bridge" directory))
@@ -436,7 +430,6 @@ quit, whether to unlink them by t or nil."
         (gemini-companion-part-stop 'tools)))))
 
 (ert-deftest gemini-companion-tools-ask-rules-also-while-sharing-is-paused ()
-  :tags '(pure)
   (gemini-companion-test-with-directory nil
     (let ((gemini-companion-context-paused t)
           (gemini-companion-review-rules
@@ -453,7 +446,6 @@ quit, whether to unlink them by t or nil."
           (should (equal (list :review review) answered)))))))
 
 (ert-deftest gemini-companion-tools-say-by-which-rule-a-cli-asks-in-its-terminal ()
-  :tags '(pure)
   (gemini-companion-test-with-directory nil
     (let ((gemini-companion-review-rules '(("*.el" . always)))
           (session (gemini-companion-session-make :id "one" :pid 1 :client "qwen")))
@@ -485,7 +477,6 @@ quit, whether to unlink them by t or nil."
         (gemini-companion-part-stop 'state)))))
 
 (ert-deftest gemini-companion-tools-links-nothing-when-the-user-quits ()
-  :tags '(pure)
   (gemini-companion-tools-test-with-home
     (let ((before (gemini-companion-tools-test-files directory)))
       ;; The user quits the second question.

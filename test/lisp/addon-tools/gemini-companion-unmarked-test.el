@@ -85,7 +85,6 @@
              ,@body))))))
 
 (ert-deftest gemini-companion-unmarked-files-get-what-they-had-before ()
-  :tags '(pure)
   (gemini-companion-unmarked-test-with
     (let ((after (gemini-companion-unmarked-test-files))
           (count (length (gemini-companion-unmarked-files unmarked))))
@@ -103,7 +102,6 @@
 
 ;; It was in the trash only.
 (ert-deftest gemini-companion-unmarked-renamed-file-goes-once-it-has-its-old-name ()
-  :tags '(pure)
   (dolist (taken '(nil "tree/old" "tree/old/in"))
     (gemini-companion-test-with-directory '(("tree/text" "1\n") ("tree/old/in" "\0mine"))
       (gemini-companion-unmarked-test-git "init" "-q")
@@ -188,7 +186,6 @@
         (kill-buffer)))))
 
 (ert-deftest gemini-companion-unmarked-writes-nothing-outside-of-its-root ()
-  :tags '(pure)
   (gemini-companion-test-with-directory '(("home/f" "mine") ("tree/a" ""))
     (let ((process-environment (cons (concat "HOME=" (expand-file-name "home"))
                                      process-environment)))
@@ -273,7 +270,6 @@
                              (text 21)))))
 
 (ert-deftest gemini-companion-unmarked-deleted-snapshots-are-said ()
-  :tags '(pure)
   (gemini-companion-unmarked-test-with
     (let ((after (gemini-companion-unmarked-test-files)))
       (delete-directory ".store" t)
@@ -353,7 +349,6 @@
       (should (equal "1\n" (gemini-companion-text-bytes "tree/text"))))))
 
 (ert-deftest gemini-companion-unmarked-entry-of-others-in-a-new-directory-stays ()
-  :tags '(pure)
   (gemini-companion-unmarked-test-with
     (gemini-companion-text-write "tree/new/mine" "mine")
     (should-not (cadr (gemini-companion-unmarked-test-change unmarked t)))

@@ -17,7 +17,6 @@
        (gemini-companion-cache-refresh))))
 
 (ert-deftest gemini-companion-cache-computes-a-value-once ()
-  :tags '(pure)
   (gemini-companion-cache-test-with '()
     (let ((computed 0))
       (cl-flet ((value (key)
@@ -37,7 +36,6 @@
         (should (= 3 computed))))))
 
 (ert-deftest gemini-companion-cache-is-refreshed-if-a-file-has-changed ()
-  :tags '(pure)
   (gemini-companion-cache-test-with '(("rules" "a") ("other" "a"))
     (let ((rules (expand-file-name "rules"))
           (new (expand-file-name "new")))

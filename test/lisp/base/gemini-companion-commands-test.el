@@ -9,7 +9,6 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-commands-are-loaded-from-the-file-that-has-them ()
-  :tags '(pure)
   ;; The files of the commands are not loaded in this Emacs.
   (pcase-let ((`(,program . ,arguments)
                (gemini-companion-test-emacs
@@ -35,7 +34,6 @@
         (should (equal keys (seq-uniq keys)))))))
 
 (ert-deftest gemini-companion-commands-of-a-menu-have-titles-and-labels ()
-  :tags '(pure)
   (dolist (place '(global view overview))
     (pcase-dolist (`(,title . ,rows) (gemini-companion-commands-menu place))
       (ert-info (title)
@@ -75,7 +73,6 @@
 
 (ert-deftest gemini-companion-commands-name-only-what-some-file-knows ()
   "A name of the table without a method would be nil in each menu."
-  :tags '(pure)
   (let ((known (seq-mapcat
                 (lambda (file)
                   (with-temp-buffer

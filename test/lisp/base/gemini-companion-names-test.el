@@ -9,7 +9,6 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-names-for-the-user-show-each-character ()
-  :tags '(pure)
   (should (equal "a\\xFFb" (gemini-companion-names-shown (string-to-multibyte (concat "a" (unibyte-string 255) "b")))))
   (should (equal "a\\u202Eb" (gemini-companion-names-shown "a\u202Eb")))
   (should (equal "ab...yz" (gemini-companion-names-shown

@@ -19,7 +19,6 @@
     (gemini-companion-part-test-hook identity 90)))
 
 (ert-deftest gemini-companion-part-is-on-its-hooks-while-it-runs ()
-  :tags '(pure)
   (let ((gemini-companion-part-test-hook nil))
     ;; A part may be started twice.
     (dotimes (_ 2)
@@ -38,7 +37,6 @@
     (should (equal hooks (seq-uniq hooks)))))
 
 (ert-deftest gemini-companion-part-needs-no-method ()
-  :tags '(pure)
   (gemini-companion-part-start 'nothing)
   (gemini-companion-part-ready 'nothing 'started)
   (should-not (gemini-companion-part-hooks 'nothing))
@@ -117,7 +115,6 @@ output of that Emacs."
       (delete-directory directory 'recursive))))
 
 (ert-deftest gemini-companion-part-core-has-no-dead-row-without-add-ons ()
-  :tags '(pure)
   ;; What needs the first one is all that is not in the core.
   (dolist (name (mapcar #'car gemini-companion-part--addons))
     (let ((parts (gemini-companion-part-addon-parts (list name))))
@@ -135,7 +132,6 @@ output of that Emacs."
                         parts gemini-companion-part-test-program)))))))
 
 (ert-deftest gemini-companion-part-addons-go-with-what-they-need ()
-  :tags '(pure)
   (should (equal '(addon-pages addon-check addon-prompts addon-remote addon-tools)
                  (gemini-companion-part-addon-parts '(pages))))
   (should (equal '(addon-prompts addon-tools)
@@ -146,7 +142,6 @@ output of that Emacs."
 (ert-deftest gemini-companion-part-core-needs-no-adapter ()
   "Without the adapter of a CLI, all else is loaded, and starts.
 The CLI is not offered then."
-  :tags '(pure)
   (let ((commands (mapcar #'cadr (gemini-companion-commands-in 'global))))
     (dolist (client gemini-companion-clients)
       (ert-info (client)
@@ -157,7 +152,6 @@ The CLI is not offered then."
                            (list gemini-companion-clients commands)))))))))
 
 (ert-deftest gemini-companion-part-has-no-command-of-a-removed-add-on ()
-  :tags '(pure)
   (dolist (part (seq-filter #'gemini-companion-part-load
                             (gemini-companion-part-addon-parts)))
     (let ((features (gemini-companion-test-files-of (list part)))
@@ -176,7 +170,6 @@ The CLI is not offered then."
 
 (ert-deftest gemini-companion-part-starts-as-its-file-is-loaded-by-use ()
   "Without the mode, it does not."
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'changes)
   (dolist (mode '(nil t))
     (should
@@ -195,7 +188,6 @@ The CLI is not offered then."
                        (funcall on-p)))))))))
 
 (ert-deftest gemini-companion-part-undone-is-loaded-by-the-first-undo ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'prompts)
   (should
    (equal
@@ -217,7 +209,6 @@ The CLI is not offered then."
                       gemini-companion-undone--all)))))))
 
 (ert-deftest gemini-companion-part-core-names-nothing-of-an-add-on ()
-  :tags '(pure)
   (let* ((features (gemini-companion-test-files-of
                     (gemini-companion-part-addon-parts)))
          (regexp (format "(\\(?:require\\|autoload\\) +'?\"?\\(?:%s\\)\\_>\\|\\_<\\(?:%s\\)-"
@@ -239,7 +230,6 @@ The CLI is not offered then."
 
 (ert-deftest gemini-companion-part-core-asks-whether-a-command-of-an-add-on-exists ()
   "No file of the core calls such a command, or binds it, without that."
-  :tags '(pure)
   (let* ((parts (gemini-companion-part-addon-parts))
          (features (gemini-companion-test-files-of parts))
          (commands (cl-loop for part in parts append
@@ -283,7 +273,6 @@ The CLI is not offered then."
 
 (ert-deftest gemini-companion-part-of-a-new-add-on-needs-no-other-file ()
   "An add-on as by the recipe in doc/design.org has all that it contributes."
-  :tags '(pure)
   (should
    (equal
     '("w" watch-clock                   ; its row, after that of the core

@@ -8,7 +8,6 @@
 (require 'gemini-companion-commands)
 
 (ert-deftest gemini-companion-addon-changes-has-its-rows-among-those-of-the-core ()
-  :tags '(pure)
   (should (equal '("n" "p" "=" "u" "k" "U" "K")
                  (seq-take (mapcar #'car (cdr (assoc "Changes in files"
                                                      gemini-companion-commands)))

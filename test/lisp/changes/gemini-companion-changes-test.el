@@ -837,7 +837,6 @@ Return the number of changes that are left."
 
 ;; Once the file had the text from before it again, the overview said "undone".
 (ert-deftest gemini-companion-changes-of-an-edit-without-any-are-not-undone ()
-  :tags '(pure)
   (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
     (let ((none (gemini-companion-test-writes "a" gemini-companion-test-lines session))
           (edit (gemini-companion-test-writes "a" "new\n" session)))
@@ -852,7 +851,6 @@ Return the number of changes that are left."
      (gemini-companion-test-with-changes ,files ,@body)))
 
 (ert-deftest gemini-companion-changes-reviewed-of-old-edits-are-forgotten ()
-  :tags '(pure)
   (gemini-companion-changes-test-with-few-edits nil
     (gemini-companion-test-writes "left" "1\n" session)
     (gemini-companion-test-accepts "a" "1\n" session)
@@ -866,7 +864,6 @@ Return the number of changes that are left."
 
 ;; A file that a CLI wrote all day kept each edit in memory, with its texts.
 (ert-deftest gemini-companion-changes-of-a-file-do-not-grow-by-reviewed-edits ()
-  :tags '(pure)
   (gemini-companion-changes-test-with-few-edits `(("a" ,gemini-companion-test-lines))
     (let* ((text (concat "left\n" gemini-companion-test-lines))
            (left (gemini-companion-test-writes "a" text session))
@@ -885,7 +882,6 @@ Return the number of changes that are left."
                      (gemini-companion-text-bytes "a"))))))
 
 (ert-deftest gemini-companion-changes-of-a-forgotten-edit-over-an-undone-one-are-recorded ()
-  :tags '(pure)
   (gemini-companion-changes-test-with-few-edits `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-undo-edit
      (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n" session))

@@ -377,7 +377,6 @@ c has changed meanwhile; review it again"
 ;; All texts are those before or those of an undo; what is not done is named; what is
 ;; done can be taken back and redone; and one question is asked at most.
 (ert-deftest gemini-companion-decide-does-what-it-says-in-random-files ()
-  :tags '(pure)
   (gemini-companion-text-test-at-random
       (string-to-number (or (getenv "GC_TURNS") "10"))
     (gemini-companion-test-with-changes

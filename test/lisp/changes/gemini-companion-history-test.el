@@ -28,7 +28,6 @@
     all))
 
 (ert-deftest gemini-companion-history-has-any-text ()
-  :tags '(pure)
   (dotimes (_ 30)
     (cl-flet ((text ()
                 (mapconcat (lambda (_)
@@ -43,7 +42,6 @@
           (should (equal data (gemini-companion-history-test-restart))))))))
 
 (ert-deftest gemini-companion-history-of-random-work-is-the-same-in-the-next-emacs ()
-  :tags '(pure)
   (dotimes (_ 8)
     (let ((seed (random most-positive-fixnum)))
       (ert-info ((format "seed %d" seed))

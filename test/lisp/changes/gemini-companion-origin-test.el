@@ -13,7 +13,6 @@
   (gemini-companion-origin-phrase (car (gemini-companion-changes-whose (1- line)))))
 
 (ert-deftest gemini-companion-origin-is-one-for-the-equal-lines-of-an-edit ()
-  :tags '(pure)
   (let* ((edit (gemini-companion-edit-make
                 :file "/a" :session (gemini-companion-session-make :client "qwen")
                 :since 0 :command "make"))

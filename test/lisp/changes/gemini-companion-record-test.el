@@ -70,7 +70,6 @@ what became of hunks there; `without' returns the text without hunks."
   (/ (* 1000.0 (length (alist-get kind wrong))) count))
 
 (ert-deftest gemini-companion-record-is-right-in-sequences-of-everyday-use ()
-  :tags '(pure)
   (let* ((count (gemini-companion-record-test-count))
          (wrong (gemini-companion-record-test-judge count)))
     (should-not (alist-get 'exact wrong))
@@ -78,7 +77,6 @@ what became of hunks there; `without' returns the text without hunks."
     (should (<= (gemini-companion-record-test-permille 'words wrong count) 30))))
 
 (ert-deftest gemini-companion-record-is-mostly-right-in-sequences-made-for-harm ()
-  :tags '(pure)
   (let* ((count (gemini-companion-record-test-count))
          (wrong (gemini-companion-record-test-judge count t)))
     (should (<= (gemini-companion-record-test-permille 'exact wrong count) 10))
@@ -86,7 +84,6 @@ what became of hunks there; `without' returns the text without hunks."
     (should (<= (gemini-companion-record-test-permille 'words wrong count) 100))))
 
 (ert-deftest gemini-companion-record-that-is-wrong-is-found ()
-  :tags '(pure)
   (cl-flet ((found-p (name function)
               (cl-letf (((symbol-function name) function))
                 (cl-loop for seed below 30
@@ -119,7 +116,6 @@ what became of hunks there; `without' returns the text without hunks."
 ;;;; Writing, keeping, undoing
 
 (ert-deftest gemini-companion-record-has-what-a-write-has-changed ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c"
     (let ((hunks (write 'one "a B c D")))
       (should (equal '((1 2 "b" (one)) (3 4 "" (one))) (left "a B c D")))
@@ -128,7 +124,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal "a B c" (without "a B c D" (cdr hunks)))))))
 
 (ert-deftest gemini-companion-record-keeps-and-undoes-by-a-flag ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c"
     (pcase-let ((`(,first ,second) (write 'one "a B c D"))
                 (record lines))
@@ -152,7 +147,6 @@ what became of hunks there; `without' returns the text without hunks."
 
 ;; Only one of the edits was named.
 (ert-deftest gemini-companion-record-names-all-edits-of-a-decided-position ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c"
     (let ((hunks (append (write 'one "a B c") (write 'two "a B2 c"))))
       (should (equal '((two one))
@@ -165,7 +159,6 @@ what became of hunks there; `without' returns the text without hunks."
                              (gemini-companion-record-decided (look "a B2 c"))))))))
 
 (ert-deftest gemini-companion-record-knows-decided-hunks ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c"
     (pcase-let ((`(,first ,second) (write 'one "A b C")))
       (setf (gemini-companion-record-hunk-reviewed first) 'kept)
@@ -181,7 +174,6 @@ what became of hunks there; `without' returns the text without hunks."
 
 ;; All were one element: its lines were those from before the first edit.
 (ert-deftest gemini-companion-record-has-what-each-turn-did-to-kept-lines ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c d"
     (dolist (hunk (append (write 'one "A B c d") (write 'two "A B C d")
                           (write 'three "A B2 C d")))
@@ -205,7 +197,6 @@ what became of hunks there; `without' returns the text without hunks."
                            (lambda (a b) (string< (car a) (car b)))))))))
 
 (ert-deftest gemini-companion-record-reviews-what-was-accepted ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c d e"
     (write 'one "a B c d e")
     ;; A later accepted edit, with a line that touches what nobody has reviewed, and one
@@ -230,7 +221,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal '(gone gone) (states "x y z" (append first second)))))))
 
 (ert-deftest gemini-companion-record-undoes-the-later-of-two-edits ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c"
     (let ((first (write 'one "a B c"))
           (second (write 'two "a B2 c")))
@@ -248,7 +238,6 @@ what became of hunks there; `without' returns the text without hunks."
 ;;;; Others
 
 (ert-deftest gemini-companion-record-gives-the-user-what-the-user-typed ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c d"
     (let ((hunks (write 'one "a B C d")))
       (should (equal '((2 4 "b c" (one))) (left "mine a B C d mine")))
@@ -261,7 +250,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should-not (left "a b c d")))))
 
 (ert-deftest gemini-companion-record-gives-a-hunk-what-replaces-its-lines ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c d"
     (let ((hunks (write 'one "a B C d")))
       ;; A word corrected by hand, and two lines that a formatter has joined.
@@ -287,7 +275,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal '(1) (gemini-companion-record-of-others (look "a Beta C d")))))))
 
 (ert-deftest gemini-companion-record-has-what-replaces-lines-after-the-next-write ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c d"
     (let ((hunks (write 'one "a B c d")))
       (write 'two "a Beta c D" "a Beta c d")
@@ -297,7 +284,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal '((1 2 "b" (one)) (3 4 "d" (two))) (left "a B c D"))))))
 
 (ert-deftest gemini-companion-record-follows-lines-whose-white-space-changes ()
-  :tags '(pure)
   (let* ((before ["a\n" "b\n" "c\n"])
          (written ["a\n" "B\n" "c\n"])
          (made (gemini-companion-record-write before 'one before written))
@@ -310,7 +296,6 @@ what became of hunks there; `without' returns the text without hunks."
 
 ;; Each look at a minified file took a second.
 (ert-deftest gemini-companion-record-compares-long-lines-only-as-they-are ()
-  :tags '(pure)
   (pcase-dolist (`(,size . ,same) '((9000 . t) (11000 . nil)))
     (let* ((long (concat (make-string size ?x) "\n"))
            (made (gemini-companion-record-write ["a\n" "c\n"] 'one ["a\n" "c\n"]
@@ -327,7 +312,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal "a b; mine" (without "A; b; C; mine" hunks))))))
 
 (ert-deftest gemini-companion-record-forgets-a-position-with-its-lines ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c d e f g h"
     (let ((hunks (write 'one "a b c e f g h")))
       (should (equal '((3 3 "d" (one))) (left "a b c e f g h")))
@@ -340,7 +324,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal '((3 3 "d" (one))) (left "a b c e f g h"))))))
 
 (ert-deftest gemini-companion-record-gives-a-hunk-what-replaces-its-lines-after-a-branch ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c d"
     (let ((hunk (car (write 'one "a b N c d"))))
       ;; A CLI writes on another branch, and the first one is checked out again.
@@ -349,7 +332,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal "a b c d" (without "a b M c d" (list hunk)))))))
 
 (ert-deftest gemini-companion-record-has-no-changes-in-the-first-text ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c"
     (write 'one "a B x c" nil :accepted (gemini-companion-record-test-lines "a B x c"))
     (write 'two "a B c")
@@ -362,7 +344,6 @@ what became of hunks there; `without' returns the text without hunks."
 ;;;; The last newline
 
 (ert-deftest gemini-companion-record-has-the-last-newline-in-the-last-line ()
-  :tags '(pure)
   (let* ((made (gemini-companion-record-write ["a\n" "b"] 'one ["a\n" "b"] ["a\n" "b\n"]))
          (look (gemini-companion-record-look (car made) ["a\n" "b\n"]))
          (change (car (gemini-companion-record-changes look))))
@@ -378,7 +359,6 @@ what became of hunks there; `without' returns the text without hunks."
   (mapconcat #'number-to-string (number-sequence 1 count) " "))
 
 (ert-deftest gemini-companion-record-forgets-nothing-for-lines-that-others-removed ()
-  :tags '(pure)
   (gemini-companion-record-test-with (gemini-companion-record-test-numbers 1100)
     (write 'one "b" "a")
     (let ((second (write 'two "c")))
@@ -386,7 +366,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal "b" (without "c" second))))))
 
 (ert-deftest gemini-companion-record-forgets-no-decision-put-off ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a"
     (gemini-companion-record-set-postponed
      (write 'one (concat "a " (gemini-companion-record-test-numbers 1100))) t)
@@ -399,7 +378,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal '(t) (later))))))
 
 (ert-deftest gemini-companion-record-forgets-what-is-reviewed ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c"
     (let ((first (write 'one "a B c"))
           (second (write 'two "a B2 c")))
@@ -415,7 +393,6 @@ what became of hunks there; `without' returns the text without hunks."
       (should (equal "a b c" (without "a B2 c" (append first second)))))))
 
 (ert-deftest gemini-companion-record-forgets-reviewed-hunks-of-old-edits ()
-  :tags '(pure)
   (gemini-companion-record-test-with "a b c d"
     (let* ((first (write 'one "A b c new"))
            (second (write 'two "A2 c new"))
@@ -439,7 +416,6 @@ what became of hunks there; `without' returns the text without hunks."
                             lines)))))
 
 (ert-deftest gemini-companion-record-does-not-grow-by-reviewed-writes ()
-  :tags '(pure)
   (let* ((text (lambda (n)
                  (vconcat (cl-loop for i below 200 collect (format "%d of %d\n" i n)))))
          (lines (funcall text 0))
@@ -454,7 +430,6 @@ what became of hunks there; `without' returns the text without hunks."
     (should (equal '(400) (delete-dups sizes)))))
 
 (ert-deftest gemini-companion-record-does-not-grow-by-many-unreviewed-writes ()
-  :tags '(pure)
   (let* ((text (lambda (n)
                  (vconcat (cl-loop for i below 200 collect (format "%d of %d\n" i n)))))
          (lines (funcall text 0))

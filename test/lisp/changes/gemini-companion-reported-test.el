@@ -9,7 +9,6 @@
 (require 'gemini-companion-review-test-helper)
 
 (ert-deftest gemini-companion-reported-records-what-was-written-without-review ()
-  :tags '(pure)
   (gemini-companion-test-with-edits nil
     (let ((file (expand-file-name "a")))
       (gemini-companion-reported-write session file "é\n" "new\n")
@@ -23,7 +22,6 @@
 
 (ert-deftest gemini-companion-reported-records-a-write-of-a-file-that-is-gone ()
   "The text before the first edit was too large to be kept."
-  :tags '(pure)
   (gemini-companion-test-with-edits
       `(("a" ,(make-string (* 6 1024 1024) ?x)))
     (gemini-companion-edit-reject (gemini-companion-test-open "a" "1\n" 1 session))
@@ -32,7 +30,6 @@
     (should (equal '(rejected unreviewed) (gemini-companion-edits-test-states)))))
 
 (ert-deftest gemini-companion-reported-records-a-reviewed-edit-once ()
-  :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
     (gemini-companion-test-accept "a" "1\n" 1 session)
     (gemini-companion-edit-reject (gemini-companion-test-open "b" "2\n" 2 session))

@@ -838,7 +838,6 @@ Before the next restart, call REPAIR, if given, with the name."
       (should-not (string-search "Text of b" (gemini-companion-saved-test-text))))))
 
 (ert-deftest gemini-companion-saved-marks-are-the-same-after-random-work ()
-  :tags '(pure)
   (dotimes (_ (string-to-number (or (getenv "GC_SAVED_SEQUENCES") "10")))
     (let ((text (mapconcat (lambda (n) (format "line %d\n" n))
                            (number-sequence 1 30) ""))
@@ -1094,11 +1093,9 @@ Report what is wrong.  For FIRST, see `gemini-companion-saved-test-work'."
   (string-to-number (or (getenv "GC_KILLS") "3")))
 
 (ert-deftest gemini-companion-saved-changes-survive-kills-at-random-moments ()
-  :tags '(pure)
   (gemini-companion-saved-test-kills (gemini-companion-saved-test-count) 1 #'ignore))
 
 (ert-deftest gemini-companion-saved-changes-survive-kills-after-the-undo-of-all ()
-  :tags '(pure)
   (gemini-companion-saved-test-kills (gemini-companion-saved-test-count) 5
                                      #'gemini-companion-saved-test-undo-all))
 
@@ -1266,7 +1263,6 @@ with the same marks have a directory and a restart in common."
        (should (equal before (gemini-companion-text-bytes file)))))))
 
 (ert-deftest gemini-companion-saved-conversion-by-a-cli-is-undone-byte-for-byte ()
-  :tags '(pure)
   (dolist (restart '(nil t))
     (gemini-companion-saved-test-each-conversion
      (gemini-companion-saved-test-reports
@@ -1279,7 +1275,6 @@ with the same marks have a directory and a restart in common."
 
 ;; Gemini CLI reports its edits so.
 (ert-deftest gemini-companion-saved-conversion-that-is-not-reported-is-not-guessed ()
-  :tags '(pure)
   (dolist (restart '(nil t))
     (gemini-companion-saved-test-each-conversion
      (gemini-companion-saved-test-reports #'gemini-companion-saved-test-lines)

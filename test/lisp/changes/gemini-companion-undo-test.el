@@ -599,7 +599,6 @@ Return what became of a revert."
     (and (symbolp edits) edits)))
 
 (ert-deftest gemini-companion-undo-of-random-turns-is-the-merge-or-nothing ()
-  :tags '(pure)
   (let ((results nil))
     (gemini-companion-text-test-at-random
         (string-to-number (or (getenv "GC_TURNS") "10"))

@@ -354,7 +354,6 @@ WHAT has become of it."
 
 (ert-deftest gemini-companion-why-is-right-about-200-lines-of-50-files ()
   "No line is another turn's, and no line of the user or of before is a CLI's."
-  :tags '(pure)
   (random "why")
   (let* ((gemini-companion-why-test--number 0)
          ;; More than four of five edits are dropped.

@@ -8,7 +8,6 @@
 (require 'gemini-companion-client-copilot)
 
 (ert-deftest gemini-companion-client-copilot-writes-its-own-text ()
-  :tags '(pure)
   (should (gemini-companion-client-writes-own-text-p "copilot"))
   (should (gemini-companion-client-discards-edits-p "copilot"))
   (should-not (gemini-companion-client-keeps-coding-p "copilot")))

@@ -9,7 +9,6 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-client-gemini-shows-states-in-titles ()
-  :tags '(pure)
   (pcase-dolist (`(,title . ,state)
                  '(("◇  Ready (dir)" . ready) ("✦  Fix it (dir)" . working)
                    ("⏲  Working… (dir)" . working)

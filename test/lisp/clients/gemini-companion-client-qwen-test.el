@@ -8,7 +8,6 @@
 (require 'gemini-companion-client-qwen)
 
 (ert-deftest gemini-companion-client-qwen-shows-states-in-titles ()
-  :tags '(pure)
   (pcase-dolist (`(,title . ,state)
                  '(("◐ Qwen - dir" . working) ("✳ Qwen - dir" . waiting)
                    ("Qwen - dir" . ready) ("Fix the login" . named)))

@@ -12,7 +12,6 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-clients-finds-files-by-an-environment ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'terminal)
   (pcase-dolist
       (`(,client ,environment ,system ,user)
@@ -29,7 +28,6 @@
               (should (equal system (car files))))))))))
 
 (ert-deftest gemini-companion-clients-names-a-running-cli-only-where-one-runs ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'terminal)
   (pcase-dolist (`(,runs-p ,text)
                  '((nil "Setting saved")

@@ -21,7 +21,6 @@
 (require 'gemini-companion-status nil t)
 
 (ert-deftest gemini-companion-clients-name-this-emacs-in-an-environment ()
-  :tags '(pure)
   (gemini-companion-client-test-with-fourth
     (should (equal '("GEMINI_CLI_IDE_SERVER_PORT=4711" "GEMINI_CLI_IDE_PID=12"
                      "QWEN_CODE_IDE_SERVER_PORT=4711"
@@ -29,7 +28,6 @@
                    (gemini-companion-clients-variables 4711 12)))))
 
 (ert-deftest gemini-companion-clients-are-named-in-phrases ()
-  :tags '(pure)
   (should (equal "/ide enable, or /ide in Copilot CLI"
                  (gemini-companion-clients-search)))
   (gemini-companion-client-test-with-fourth
@@ -39,7 +37,6 @@
                  (gemini-companion-clients-titles '("gemini" "qwen")))))
 
 (ert-deftest gemini-companion-clients-without-a-method-have-nothing ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'terminal)
   (dolist (client '(nil "other" other))
     (should (equal "the CLI" (gemini-companion-client-title client)))
@@ -114,7 +111,6 @@
                 (kill-buffer buffer)))))))))
 
 (ert-deftest gemini-companion-clients-have-settings-and-ignore-files ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'terminal)
   (gemini-companion-client-test-with-fourth
     (gemini-companion-test-with-directory '(("a" "") ("b" "")
@@ -179,7 +175,6 @@
       (append named (gemini-companion-clients-test-named parts))))))
 
 (ert-deftest gemini-companion-clients-are-named-in-their-own-files-only ()
-  :tags '(pure)
   (dolist (file (gemini-companion-test-sources))
     (unless (string-match-p
              (format "/gemini-companion-client\\(?:s\\|-%s\\)?\\.el\\'"

@@ -17,7 +17,6 @@
 
 ;; A minute later, the overview said "unwritten", as a warning.
 (ert-deftest gemini-companion-attribution-expects-no-write-of-what-was-refused ()
-  :tags '(pure)
   (gemini-companion-edit-test-with '(("a" "old\n") ("b" "old\n"))
     (let ((rejected (gemini-companion-test-open "a" "new\n" 1))
           (closed (gemini-companion-test-open "b" "new\n" 2)))
@@ -29,7 +28,6 @@
       (should-not (gemini-companion-edit-file-state closed)))))
 
 (ert-deftest gemini-companion-attribution-reports-edits-that-were-not-written-once ()
-  :tags '(pure)
   (dolist
       (end
        (list
@@ -110,7 +108,6 @@
       (should-error (gemini-companion-undo-edits (list other)) :type 'user-error))))
 
 (ert-deftest gemini-companion-attribution-of-what-others-take-away-is-gone ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-changes '(("a" "1\n2\n") ("b" "1\n2\n"))
     (gemini-companion-test-writes "a" "one\n2\n" session)
@@ -123,7 +120,6 @@
     (should (equal "gone" (gemini-companion-edit-word 'gone)))))
 
 (ert-deftest gemini-companion-attribution-follows-what-becomes-of-its-file ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-changes '(("c" "A\n"))
     (make-symbolic-link "target" "new")
@@ -245,7 +241,6 @@
                      (gemini-companion-edit-test-ends written refused))))))
 
 (ert-deftest gemini-companion-attribution-edit-refused-is-not-what-another-cli-writes ()
-  :tags '(pure)
   (dolist (first '(accept reject))
     (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
       (setq gemini-companion-test-send #'ignore)
@@ -265,7 +260,6 @@
                        (gemini-companion-edit-test-ends accepted refused)))))))
 
 (ert-deftest gemini-companion-attribution-edit-is-not-written-where-the-file-is-the-same ()
-  :tags '(pure)
   (dolist (change (list (lambda () (set-file-times "a"))
                         (lambda ()
                           (gemini-companion-test-rewrite "a" "1\r\n2\r\n3\r\n"))))
@@ -276,7 +270,6 @@
         (should (equal '(unwritten) (gemini-companion-edit-test-ends edit)))))))
 
 (ert-deftest gemini-companion-attribution-text-of-several-edits-is-of-the-first ()
-  :tags '(pure)
   (pcase-dolist
       (`(,written ,expected ,one-of)
        '((("A\n2\n3\n") (accepted unwritten unwritten) nil)

@@ -10,7 +10,6 @@
 (require 'gemini-companion-part)
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
-  :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (let* ((now (float-time))
            (other (gemini-companion-test-session "two" 2))
@@ -38,7 +37,6 @@
         (should (equal '(0 0 0 3 4) (funcall turns)))))))
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-edits nil
     (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
@@ -57,7 +55,6 @@
     (should-not (gemini-companion-edits))))
 
 (ert-deftest gemini-companion-edit-status-combines-answer-and-file-state ()
-  :tags '(pure)
   (pcase-dolist (`(,answer ,state ,status ,written)
                  '((nil nil pending nil) (accepted nil accepted t)
                    (automatic nil automatic t) (accepted written accepted t)

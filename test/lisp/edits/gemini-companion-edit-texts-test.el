@@ -52,7 +52,6 @@ before is in *gemini before: a*"
           (should (equal before (gemini-companion-text-bytes "a"))))))))
 
 (ert-deftest gemini-companion-edit-texts-before-is-as-the-cli-sees-it ()
-  :tags '(pure)
   (pcase-dolist (`(,client ,bytes ,text)
                  '(("gemini" "1\r\n2\n" "1\n2\n")
                    ("gemini" "\357\273\2771\n" "\uFEFF1\n")
@@ -66,7 +65,6 @@ before is in *gemini before: a*"
                              (gemini-companion-edit-texts-original edit))))))))
 
 (ert-deftest gemini-companion-edit-texts-in-file-are-compared-as-a-cli-writes-them ()
-  :tags '(pure)
   (gemini-companion-edit-test-with-bytes "gemini" "old\n"
     (let ((edit (funcall propose "1\n2\n")))
       (should-not (gemini-companion-edit-texts-in-file-p edit "1\n2\n"))

@@ -319,7 +319,6 @@ if `answer' is non-nil."
 
 (ert-deftest gemini-companion-proposal-outlives-a-crash-if-the-cli-knows-of-it ()
   "It asks in its terminal if it has no answer to openDiff."
-  :tags '(pure)
   (gemini-companion-edit-test-with '(("a" "old\n") ("b" "old\n"))
     (let ((known (gemini-companion-test-open "a" "new\n"))
           calls)
@@ -332,7 +331,6 @@ if `answer' is non-nil."
       (should (equal (list known) (gemini-companion-edits-open))))))
 
 (ert-deftest gemini-companion-proposal-outcome-undelivered-keeps-what-was-accepted ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-edits '(("a\u202E" "old\n"))
     (setq gemini-companion-test-send #'ignore)

@@ -9,7 +9,6 @@
 (require 'gemini-companion-written)
 
 (ert-deftest gemini-companion-edit-accepted-is-awaited-until-all-are-answered ()
-  :tags '(pure)
   ;; Qwen Code then writes the files of a turn.
   (gemini-companion-edit-test-with '(("a" "A\n") ("b" "B\n"))
     (gemini-companion-edit-accept (gemini-companion-test-open "a" "1\n"))
@@ -23,7 +22,6 @@
 
 ;; A CLI that always has a review open kept each edit in memory, with its texts.
 (ert-deftest gemini-companion-edit-that-was-dropped-is-not-awaited-forever ()
-  :tags '(pure)
   (gemini-companion-test-needs-add-on 'changes)
   (gemini-companion-test-with-edits '(("a" "old\n"))
     (setq gemini-companion-test-send #'ignore)
@@ -44,7 +42,6 @@
 ;; With a hundred edits of a file that had been rejected, the checks of the next
 ;; minute took two thirds of a processor.
 (ert-deftest gemini-companion-checks-of-files-look-at-no-other-edits ()
-  :tags '(pure)
   (gemini-companion-edit-test-with '(("a" "A\n"))
     (dotimes (i 20)
       (gemini-companion-edit-reject
@@ -74,7 +71,6 @@
       (should (= 0 looks)))))
 
 (ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
-  :tags '(pure)
   (pcase-dolist (`(,written ,report ,state ,kept)
                  '(("a" "Accepted a" accepted nil)
                    ("b" "was not written" unwritten "mine new\n")))
@@ -150,7 +146,6 @@
             (kill-buffer buffer)))))))
 
 (ert-deftest gemini-companion-edit-is-written-over-whatever-comes-first ()
-  :tags '(pure)
   (dolist (writes '((touch "1\nB\n3\n")
                     ("1\nB" "1\nB\n3\n")
                     ("1\nB\n3\n" "1\nB\n3\n")

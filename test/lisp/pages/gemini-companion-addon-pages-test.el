@@ -8,7 +8,6 @@
 (require 'gemini-companion-commands)
 
 (ert-deftest gemini-companion-addon-pages-has-its-rows-among-those-of-the-core ()
-  :tags '(pure)
   (should (equal '("r" "l" "a")
                  (mapcar #'car (cdr (assoc "Reviews" gemini-companion-commands))))))
 

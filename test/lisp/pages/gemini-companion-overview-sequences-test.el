@@ -839,7 +839,6 @@ Eight of ten are plain: without a mark, with LF, and a newline at the end."
                           (reverse (gemini-companion-sequences-world-log world)) ""))))))
 
 (ert-deftest gemini-companion-overview-sequences-are-right ()
-  :tags '(pure)
   (skip-unless (executable-find "git"))
   (let ((ends nil))
     (dotimes (n (string-to-number (or (getenv "GC_SEQUENCES") "8")))

@@ -8,7 +8,6 @@
 (require 'gemini-companion-review-test-helper)
 
 (ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-that-are-not-shown ()
-  :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
     (let ((shown (gemini-companion-test-arrive "a" "new\n" 1 session))
           (other (gemini-companion-test-open
@@ -76,7 +75,6 @@
         (should (equal reason (gemini-companion-edit-review-reason diff)))))))
 
 (ert-deftest gemini-companion-auto-leaves-what-cannot-be-sent-to-the-user ()
-  :tags '(pure)
   (gemini-companion-test-with-edits '()
     (let ((gemini-companion-test-send
            (lambda (_edit)
@@ -124,7 +122,6 @@
                        (gemini-companion-auto-test-reviewed "a" session)))))))
 
 (ert-deftest gemini-companion-auto-accepts-only-what-is-safe-in-the-project ()
-  :tags '(pure)
   (gemini-companion-test-with-edits '(("outside" "old\n") ("project/x" ""))
     (let* ((default-directory (concat directory "project/"))
            (session (gemini-companion-test-session "one" 1))
@@ -166,7 +163,6 @@
       (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
 
 (ert-deftest gemini-companion-auto-obeys-the-rules-of-the-user ()
-  :tags '(pure)
   (gemini-companion-test-with-edits '(("project/x" ""))
     (let* ((default-directory (concat directory "project/"))
            (session (gemini-companion-test-session "one" 1))
@@ -205,7 +201,6 @@
           (should (equal expected (funcall status file))))))))
 
 (ert-deftest gemini-companion-auto-ends-by-command-and-with-the-cli ()
-  :tags '(pure)
   (gemini-companion-test-with-edits '()
     (gemini-companion-auto-accept session)
     (should (gemini-companion-auto-on-p))

@@ -137,7 +137,6 @@ The answer to each question is `answer'; `asked' has the questions,
     (should-not (gemini-companion-install-test-environments))))
 
 (ert-deftest gemini-companion-install-reports-how-to-fix-each-failure ()
-  :tags '(pure)
   (pcase-dolist
       (`(,remedy . ,programs)
        `(("No working Python found; install Python 3\\.10")
@@ -188,7 +187,6 @@ The answer to each question is `answer'; `asked' has the questions,
         (should-not (gemini-companion-install-test-environments))))))
 
 (ert-deftest gemini-companion-install-takes-the-python-that-is-good ()
-  :tags '(pure)
   (gemini-companion-install-test-with '(("python3.13" "exit 127"))
     (let ((process-environment
            (append '("HTTPS_PROXY=proxy" "PIP_INDEX_URL=index" "PIP_USER=1"
@@ -241,7 +239,6 @@ certificates$"))
       (should (eq warned (and warnings t))))))
 
 (ert-deftest gemini-companion-install-detects-an-outdated-environment ()
-  :tags '(pure)
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-install-server)
@@ -255,7 +252,6 @@ certificates$"))
       (should-not (car (gemini-companion-install-command))))))
 
 (ert-deftest gemini-companion-install-by-hand-deletes-what-is-not-complete ()
-  :tags '(pure)
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     ;; Of an installation that was interrupted, too.
@@ -276,7 +272,6 @@ certificates$"))
       (should (= 1 (length (gemini-companion-install-test-environments)))))))
 
 (ert-deftest gemini-companion-install-keeps-what-other-emacsen-make-or-use ()
-  :tags '(pure)
   (gemini-companion-install-test-with
       `(("python3" "case \"$2\" in pip) while [ -e \"$SLOW\" ]; do"
          "sleep 0.05; done;; esac" ,gemini-companion-install-test-good))
@@ -320,7 +315,6 @@ certificates$"))
     (should-not warnings)))
 
 (ert-deftest gemini-companion-install-replaces-what-the-server-uses ()
-  :tags '(pure)
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-mode 1)

@@ -9,7 +9,6 @@
 
 (ert-deftest gemini-companion-restarts-lose-and-repeat-no-review ()
   "Clients send requests at any moment of a restart."
-  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (let* ((inhibit-message t)
            (gemini-companion-review-arrival 'notify)
@@ -48,7 +47,6 @@
 
 (ert-deftest gemini-companion-server-that-cannot-start-again-ends-the-mode ()
   "It goes on when only its successor has failed."
-  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((discovery (gemini-companion-test-discovery-file))
           (pid (gemini-companion-test-pid)))
@@ -64,7 +62,6 @@
       (should-not (file-exists-p discovery)))))
 
 (ert-deftest gemini-companion-server-without-its-directory-is-not-the-fault-of-python ()
-  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     ;; The package was deleted, or updated, while it runs.
     (let ((gemini-companion-server-directory (expand-file-name "deleted/" directory)))
@@ -78,7 +75,6 @@
     (should-not gemini-companion-mode)))
 
 (ert-deftest gemini-companion-server-that-is-replaced-keeps-its-place ()
-  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (dolist (replace (list (lambda ()
                              ;; Printing the state of a server keeps Emacs busy
@@ -106,7 +102,6 @@
                            (gemini-companion-restart)))))
 
 (ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
-  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (dolist (edit '((1 "a") (2 "b")))
       (gemini-companion-proposal-open (car edit)
@@ -172,7 +167,6 @@ Customize `gemini-companion-server-command' to"
 
 ;; It was waited for without an end.
 (ert-deftest gemini-companion-server-that-is-killed-fails-what-it-was-asked ()
-  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((answers nil))
       (signal-process (gemini-companion-test-pid) 'SIGSTOP)
@@ -185,7 +179,6 @@ Customize `gemini-companion-server-command' to"
       (should (equal '("the server has ended") answers)))))
 
 (ert-deftest gemini-companion-server-that-is-suspended-ends ()
-  :tags '(pure)
   (gemini-companion-test-with-mode '()
     (signal-process (plist-get (gemini-companion-server-info) :pid) 'SIGSTOP)
     (gemini-companion-test-eventually
@@ -220,7 +213,6 @@ Customize `gemini-companion-server-command' to"
                         (concat text "a" (string #x3FFFE9) "b"))))))))
 
 (ert-deftest gemini-companion-server-that-cannot-be-sent-a-text-keeps-the-review ()
-  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (let* ((gemini-companion-review-arrival 'notify)
            (inhibit-message t)

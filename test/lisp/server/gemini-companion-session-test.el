@@ -9,7 +9,6 @@
 (require 'gemini-companion-session)
 
 (ert-deftest gemini-companion-session-counts-once-and-is-named ()
-  :tags '(pure)
   (unwind-protect
       (progn
         ;; A CLI that connects again has two sessions with one process.
@@ -90,7 +89,6 @@
         (delete-process process)))))
 
 (ert-deftest gemini-companion-sessions-of-two-hosts-are-never-the-same ()
-  :tags '(pure)
   (let ((here
          (gemini-companion-session-make :id "1" :pid 7 :identity 3 :directory "/ws")))
     (pcase-dolist
@@ -122,7 +120,6 @@
                    far (gemini-companion-test-session-like far :id "2"))))))
 
 (ert-deftest gemini-companion-session-has-the-types-of-what-the-server-reports ()
-  :tags '(pure)
   (let ((facts '(:id "1" :client "pi" :pid 7 :identity 3)))
     (should (equal facts (gemini-companion-session-facts
                           (gemini-companion-session-from-facts facts)))))
@@ -218,7 +215,6 @@ and FAR."
         (delete-process process)))))
 
 (ert-deftest gemini-companion-session-names-commands-that-a-cli-has ()
-  :tags '(pure)
   (unwind-protect
       (pcase-dolist (`(,clients ,text)
                      '((("copilot") nil)

@@ -9,7 +9,6 @@
 (require 'gemini-companion-turn)
 
 (ert-deftest gemini-companion-turn-goes-on-only-if-its-end-was-supposed ()
-  :tags '(pure)
   (let ((session (gemini-companion-session-make :id "1" :client "gemini")))
     (should-not (gemini-companion-session-turn session))
     (gemini-companion-turn-end session 4.0)
@@ -38,7 +37,6 @@
     (should-not (gemini-companion-session-turn session))))
 
 (ert-deftest gemini-companion-turn-is-that-of-a-cli-that-connects-again ()
-  :tags '(pure)
   (unwind-protect
       (progn
         (gemini-companion-turn-begin

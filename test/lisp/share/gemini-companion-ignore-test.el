@@ -10,7 +10,6 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-privacy-respects-the-ignore-files-of-each-cli ()
-  :tags '(pure)
   (dolist (name '(".geminiignore" ".qwenignore" ".agentignore" ".aiignore"))
     (gemini-companion-test-with-directory `((,name "\uFEFF*.log\r\nbuild/\n"))
       (ert-info (name)
@@ -27,7 +26,6 @@
         (should-not (gemini-companion-privacy-test-hidden "a.log"))))))
 
 (ert-deftest gemini-companion-privacy-ignores-case-where-the-volume-does ()
-  :tags '(pure)
   (gemini-companion-test-with-directory '((".geminiignore" "secret\n*.LOG\n"))
     (dolist (ignores-case '(nil t))
       (cl-letf (((symbol-function 'file-name-case-insensitive-p)
@@ -37,7 +35,6 @@
                         "Secret" "a.log" "b")))))))
 
 (ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
-  :tags '(pure)
   ;; A matcher that backtracks takes for ever.
   (should (< (gemini-companion-test-seconds
                (pcase-dolist (`(,piece ,end)
@@ -93,7 +90,6 @@ none with a slash or an escape in brackets, which nobody writes."
               names))
 
 (ert-deftest gemini-companion-privacy-ignores-what-git-would ()
-  :tags '(pure)
   (unless (executable-find "git")
     (ert-skip "No git"))
   (let ((seed (or (getenv "GC_SEED") (format "%d" (random 1000000))))

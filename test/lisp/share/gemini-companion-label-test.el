@@ -10,7 +10,6 @@
 (require 'gemini-companion-roots)
 
 (ert-deftest gemini-companion-label-is-relative-and-hides-nothing ()
-  :tags '(pure)
   (gemini-companion-test-with-directory '(("home/.bashrc" "") ("project/.git/x" "")
                                           ("project/a" "") ("project/src/b" ""))
     (let* ((process-environment
@@ -74,7 +73,6 @@ src/innocent.txt)" error)
 
 ;; Emacs cut them off within a word.
 (ert-deftest gemini-companion-label-header-ends-at-a-whole-key ()
-  :tags '(pure)
   (let ((texts '("unsaved; " nil "100% a" "  C-c C-c accept" "  n next" "  p")))
     (pcase-dolist
         (`(,width . ,line)
@@ -92,7 +90,6 @@ src/innocent.txt)" error)
           (should (equal line (gemini-companion-label-header texts))))))))
 
 (ert-deftest gemini-companion-label-fits-a-line-by-omitting-from-the-right ()
-  :tags '(pure)
   (let ((texts '("größe.txt" nil "" "  a accept" "  q" "  ? help")))
     (pcase-dolist (`(,width . ,line)
                    '((80 . "größe.txt  a accept  q  ? help")

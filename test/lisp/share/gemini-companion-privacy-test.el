@@ -11,7 +11,6 @@
 (defvar auth-sources)
 
 (ert-deftest gemini-companion-privacy-hides-what-holds-secrets ()
-  :tags '(pure)
   (gemini-companion-test-with-directory '()
     (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local" ".ENV"
                     "prod.env" "id_rsa" "id_ed25519" "server.pem" "tls.key"
@@ -56,7 +55,6 @@
                       "p/q/a"))))))
 
 (ert-deftest gemini-companion-privacy-knows-copies-by-their-suffixes ()
-  :tags '(pure)
   (pcase-dolist (`(,name . ,plain)
                  '(("/a/x" . "/a/x") ("/a/.env.gz" . "/a/.env") ("/a/x.Z.bak" . "/a/x")
                    ("/a/x.orig.~1~" . "/a/x") ("/a/x.~a.~b.GZ" . "/a/x")
@@ -105,7 +103,6 @@
                (expand-file-name name))))))
 
 (ert-deftest gemini-companion-privacy-excludes-by-name-mode-and-function ()
-  :tags '(pure)
   (gemini-companion-test-with-directory '(("a.el" "") ("b" "") ("plain" ""))
     (make-directory "secret/deep" t)
     (make-symbolic-link (expand-file-name "secret/deep") "link")

@@ -21,7 +21,6 @@
        ,@body)))
 
 (ert-deftest gemini-companion-review-plans-are-below-the-directory-of-their-cli ()
-  :tags '(pure)
   (gemini-companion-review-plans-test-with
     (make-symbolic-link ".gemini" "link")
     (make-symbolic-link (expand-file-name "src/a.md") ".gemini/tmp/shop/1a/plans/b.md")
@@ -40,7 +39,6 @@
         (should-not (gemini-companion-review-plans-file-p (expand-file-name name)))))))
 
 (ert-deftest gemini-companion-review-plans-unless-a-rule-or-the-user-says-no ()
-  :tags '(pure)
   (gemini-companion-review-plans-test-with
     (cl-flet ((verdict (name)
                 (when-let* ((verdict (gemini-companion-rules-for
@@ -62,7 +60,6 @@
           (should (verdict plan)))))))
 
 (ert-deftest gemini-companion-review-plans-are-called-the-plan ()
-  :tags '(pure)
   (gemini-companion-review-plans-test-with
     (cl-flet ((label (name)
                 (gemini-companion-label-file (expand-file-name name)))

@@ -22,7 +22,6 @@ Roots are cached, but not from before."
        (setq gemini-companion-roots-last nil))))
 
 (ert-deftest gemini-companion-roots-exclude-home-and-remote-directories ()
-  :tags '(pure)
   (gemini-companion-roots-test-with '(".git" "notes")
     (let ((link (make-temp-name (directory-file-name directory))))
       (make-symbolic-link directory link)
@@ -55,7 +54,6 @@ Roots are cached, but not from before."
       (should-not (seq-mapcat #'gemini-companion-roots '("/" "/far:/srv/"))))))
 
 (ert-deftest gemini-companion-roots-of-a-project-of-jujutsu-have-a-finding ()
-  :tags '(pure)
   (gemini-companion-roots-test-with '("jj/.jj" "jj/src" "both/.jj" "both/.git" "both/src"
                                       "git/.git")
     (cl-flet ((found (name)
@@ -78,7 +76,6 @@ Roots are cached, but not from before."
             (should-not (found name))))))))
 
 (ert-deftest gemini-companion-roots-name-files-as-the-cli-sees-the-project ()
-  :tags '(pure)
   (gemini-companion-roots-test-with '("p/.git" "p/src" "elsewhere" "lone")
     (make-symbolic-link (expand-file-name "p") (expand-file-name "link"))
     (make-symbolic-link (expand-file-name "elsewhere/x")

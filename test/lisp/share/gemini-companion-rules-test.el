@@ -34,7 +34,6 @@ ROOTS of them are the workspace roots; no rule is set."
     (gemini-companion-rules-verdict-review verdict)))
 
 (ert-deftest gemini-companion-rules-fit-by-globs-below-the-innermost-root ()
-  :tags '(pure)
   (gemini-companion-rules-test-with '("p/docs/deep" "p/src/gen" "p/lib/docs") '()
       '("p" "p/lib")
     (pcase-dolist
@@ -64,7 +63,6 @@ ROOTS of them are the workspace roots; no rule is set."
        (equal "b" (file-name-nondirectory file))))
 
 (ert-deftest gemini-companion-rules-decide-by-the-first-that-fits ()
-  :tags '(pure)
   (gemini-companion-rules-test-with '("p") '() '("p")
     (should-not (gemini-companion-rules-test-review "p/a.el"))
     (setq gemini-companion-review-rules
@@ -74,7 +72,6 @@ ROOTS of them are the workspace roots; no rule is set."
                            '("p/a.el" "p/b.el" "p/c"))))))
 
 (ert-deftest gemini-companion-rules-that-fail-ask-for-a-review ()
-  :tags '(pure)
   (gemini-companion-rules-test-with '("p") '("p/a") '("p")
     (pcase-dolist
         (`(,condition . ,problem)
@@ -101,7 +98,6 @@ ROOTS of them are the workspace roots; no rule is set."
           (should (eq 'always (gemini-companion-rules-test-review "p/a"))))))))
 
 (ert-deftest gemini-companion-rules-hold-for-the-true-name-of-a-file ()
-  :tags '(pure)
   (gemini-companion-rules-test-with '("p/docs" "p/src" "far") '("p/src/a" "far/b") '("p")
     (pcase-dolist (`(,target . ,link)
                    '(("../src/a" . "p/docs/a") ("../../far/b" . "p/docs/b")
@@ -131,7 +127,6 @@ ROOTS of them are the workspace roots; no rule is set."
           (kill-buffer))))))
 
 (ert-deftest gemini-companion-rules-say-which-of-them-has-decided ()
-  :tags '(pure)
   (gemini-companion-rules-test-with '("p") '() '("p")
     (pcase-dolist
         (`(,condition . ,phrase)

@@ -8,7 +8,6 @@
 (require 'gemini-companion-commands)
 
 (ert-deftest gemini-companion-addon-terminal-has-its-rows-among-those-of-the-core ()
-  :tags '(pure)
   (should (equal '("g" "G")
                  (seq-take (mapcar #'car (cdr (assoc "CLI" gemini-companion-commands)))
                            2))))

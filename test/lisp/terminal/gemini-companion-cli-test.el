@@ -79,7 +79,6 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
 
 (ert-deftest gemini-companion-run-is-found-with-another-temporary-directory ()
   "As envrc or direnv set it, or the user by `setenv'."
-  :tags '(pure)
   (gemini-companion-run-test-with-mode
     (let* ((place (make-temp-file "place" t))
            (file (expand-file-name
@@ -137,7 +136,6 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
       (delete-directory place t))))
 
 (ert-deftest gemini-companion-run-writes-no-token-into-a-workspace-root ()
-  :tags '(pure)
   (gemini-companion-run-test-with-mode
     (let ((place (expand-file-name ".direnv/tmp" directory))
           (warnings nil))
@@ -304,7 +302,6 @@ prompts, the last first, and `saved' what would be saved."
       (should (equal 2 (length asked))))))
 
 (ert-deftest gemini-companion-run-offers-to-set-what-is-not-set ()
-  :tags '(pure)
   (pcase-dolist (`(,client ,answer ,text . ,questions)
                  '(("gemini" t "" "IDE integration is off .*; change this setting\\? \\'")
                    ("qwen" t "{}" "IDE integration is off" "may write without asking")
@@ -345,7 +342,6 @@ prompts, the last first, and `saved' what would be saved."
     (should (equal 1 (length gemini-companion-run-test-started)))))
 
 (ert-deftest gemini-companion-run-saves-nothing-before-the-installation ()
-  :tags '(pure)
   (gemini-companion-run-test-with-clis '("gemini" "qwen")
     (gemini-companion-mode -1)
     (let ((gemini-companion-server-command nil)
@@ -394,7 +390,6 @@ prompts, the last first, and `saved' what would be saved."
   (number-to-string (plist-get (gemini-companion-server-info) :port)))
 
 (ert-deftest gemini-companion-run-leads-children-to-the-server ()
-  :tags '(pure)
   (let* ((theirs '("GEMINI_CLI_IDE_SERVER_PORT=7" "GEMINI_CLI_IDE_PID"
                    "GEMINI_CLI_IDE_WORKSPACE_PATH=/elsewhere"
                    "GEMINI_CLI_IDE_AUTH_TOKEN=theirs"
@@ -463,7 +458,6 @@ prompts, the last first, and `saved' what would be saved."
       (should-not (gemini-companion-test-timers)))))
 
 (ert-deftest gemini-companion-run-reports-the-cli-that-it-starts-to-the-server ()
-  :tags '(pure)
   (gemini-companion-run-test-with-mode
     (let ((call (symbol-function 'gemini-companion-server-call))
           calls)

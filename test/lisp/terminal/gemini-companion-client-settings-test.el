@@ -21,7 +21,6 @@
     (`(,_ ,_ ,_ (,_ . ,set)) (funcall set))))
 
 (ert-deftest gemini-companion-clients-reads-settings-as-the-clis-do ()
-  :tags '(pure)
   (pcase-dolist
       (`(,text . ,expected)
        '(("") ("{}") ("{\"ide\": {}}") ("{\"ide\": 1}")
@@ -42,7 +41,6 @@
                           file '("ide" "enabled")))))))))
 
 (ert-deftest gemini-companion-clients-sets-one-setting-and-keeps-the-rest-mode-and-link ()
-  :tags '(pure)
   (pcase-dolist
       (`(,before ,after)
        '((nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
@@ -94,7 +92,6 @@
         (should (equal text (gemini-companion-test-file-text file)))))))
 
 (ert-deftest gemini-companion-clients-writes-settings-whole-or-in-place ()
-  :tags '(pure)
   (gemini-companion-client-test-setting "{}"
     (let ((before (file-attribute-inode-number (file-attributes file))))
       ;; A program that reads it meanwhile has the whole text, before or after.
@@ -116,7 +113,6 @@
       (should (eq t (gemini-companion-client-settings-get file '("ide" "enabled")))))))
 
 (ert-deftest gemini-companion-clients-leaves-comments-to-the-user ()
-  :tags '(pure)
   (dolist (text '("// mine\n{\n  \"a\": 1\n}\n" "{\"ide\": 1}"))
     (gemini-companion-client-test-setting text
       (ert-with-message-capture shown
@@ -126,7 +122,6 @@
       (should (equal text (buffer-string))))))
 
 (ert-deftest gemini-companion-client-settings-name-the-directory-of-images ()
-  :tags '(pure)
   (gemini-companion-test-with-directory nil
     (with-environment-variables (("GEMINI_CLI_HOME" directory))
       (should-not (gemini-companion-client-settings-images "gemini" directory))

@@ -8,7 +8,6 @@
 (require 'gemini-companion-coding)
 
 (ert-deftest gemini-companion-coding-lost-counts-what-is-not-written ()
-  :tags '(pure)
   (pcase-dolist (`(,text ,coding ,count)
                  '(("abc é" nil 0) ("a\uFFFDb\uFFFD" nil 2) ("é→😀" iso-latin-1-unix 2)
                    ("é\uFFFD→" iso-latin-1-unix 2) ("你→\uFFFD" gb18030-unix 1)
@@ -17,7 +16,6 @@
     (should (= count (gemini-companion-coding-lost text coding)))))
 
 (ert-deftest gemini-companion-coding-sendable-has-only-characters ()
-  :tags '(pure)
   (should (equal "é \uFFFD" (gemini-companion-coding-sendable
                              (string-to-multibyte "é \x3fffe9"))))
   (should (equal "é" (gemini-companion-coding-sendable "é"))))

@@ -16,7 +16,6 @@
           (gemini-companion-format-ends format))))
 
 (ert-deftest gemini-companion-format-of-bytes-is-what-shows ()
-  :tags '(pure)
   (pcase-dolist (`(,bytes . ,format)
                  '(("" nil nil nil)
                    ("a" nil nil nil)
@@ -33,7 +32,6 @@
       (should (equal format (gemini-companion-format-test-of bytes))))))
 
 (ert-deftest gemini-companion-format-conversion-is-in-words ()
-  :tags '(pure)
   (pcase-dolist (`(,from ,to . ,conversion)
                  '(("a\n" "b\r\n" . "line ends LF → CRLF")
                    ("a\r\nb\n" "a\r\nb\r\n" . "line ends mixed → CRLF")

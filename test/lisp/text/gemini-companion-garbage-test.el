@@ -8,7 +8,6 @@
 (require 'gemini-companion-garbage)
 
 (ert-deftest gemini-companion-garbage-is-collected-later ()
-  :tags '(pure)
   (let ((gc-cons-threshold 800000))
     (should (equal '(value 268435456)
                    (gemini-companion-garbage-later
@@ -17,7 +16,6 @@
     (should (= 800000 gc-cons-threshold))))
 
 (ert-deftest gemini-companion-garbage-leaves-a-greater-threshold ()
-  :tags '(pure)
   (let ((gc-cons-threshold most-positive-fixnum))
     (should (= most-positive-fixnum
                (gemini-companion-garbage-later gc-cons-threshold)))))

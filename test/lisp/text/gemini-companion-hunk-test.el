@@ -14,7 +14,6 @@
 ;;;; Comparison
 
 (ert-deftest gemini-companion-hunk-compares-many-lines-as-few ()
-  :tags '(pure)
   (let ((old (vconcat (mapcar (apply-partially #'format "%d\n")
                               (number-sequence 1 1000)))))
     (pcase-dolist (`(,changed . ,regions)
@@ -33,7 +32,6 @@
                                (gemini-companion-hunk-compare-lines old new))))))))
 
 (ert-deftest gemini-companion-hunk-compares-as-diff-does ()
-  :tags '(pure)
   (gemini-companion-text-test-at-random 200
     (pcase-let* ((texts (gemini-companion-text-test-random-texts 2))
                  (around (car (gemini-companion-text-test-random-texts 1)))
@@ -324,7 +322,6 @@ One hunk must change, the one at point."
     (should (= 3 (gemini-companion-hunk-counts-removed counts)))))
 
 (ert-deftest gemini-companion-hunk-what-is-shown-is-what-is-sent ()
-  :tags '(pure)
   (dotimes (seed 60)
     (random (format "marks %d" seed))
     (let* ((old (gemini-companion-hunk-test-random 15))

@@ -8,7 +8,6 @@
 (require 'gemini-companion-lines)
 
 (ert-deftest gemini-companion-lines-are-split-and-joined ()
-  :tags '(pure)
   (dolist (text '("" "\n" "a" "a\n" "a\nb" "\n\na\n\n" "é\r\n"))
     (should (equal (string-replace "\r" "" text)
                    (gemini-companion-lines-join

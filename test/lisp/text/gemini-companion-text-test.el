@@ -36,7 +36,6 @@
 ;;;; Comparing
 
 (ert-deftest gemini-companion-text-that-cannot-be-compared-is-an-error ()
-  :tags '(pure)
   (let ((old (mapconcat #'number-to-string (number-sequence 1 400) "\n"))
         (new (mapconcat #'number-to-string (number-sequence 2 401 3) "\n")))
     (gemini-companion-text-test-where-diff-fails
@@ -57,7 +56,6 @@
           (should-error (funcall compare) :type 'user-error))))))
 
 (ert-deftest gemini-companion-text-differs-where-its-characters-do ()
-  :tags '(pure)
   (gemini-companion-text-test-at-random 200
     (let* ((texts (gemini-companion-text-test-random-texts 2))
            (hunks (gemini-companion-text-diff texts))
@@ -72,7 +70,6 @@
         (should (eq (null hunks) (apply #'equal texts)))))))
 
 (ert-deftest gemini-companion-text-is-merged-to-the-character ()
-  :tags '(pure)
   (gemini-companion-text-test-at-random 100
     (pcase-let* ((`(,base ,mine ,theirs)
                   (mapcar (lambda (text) (split-string text "^SECOND\n"))
@@ -86,7 +83,6 @@
                         (funcall join base theirs))))))))
 
 (ert-deftest gemini-companion-text-conflict-has-all-three-texts ()
-  :tags '(pure)
   (let ((raw (string-to-multibyte "\303\251")))
     (pcase-dolist (`(,mine ,base ,theirs)
                    `(("é\nb\nmine\n" "é\nb\nc\n" "é\nb\ntheirs\n")
@@ -309,7 +305,6 @@
       (should (equal '("b") (directory-files "dir" nil "\\`[^.]\\|\\`\\.gemini"))))))
 
 (ert-deftest gemini-companion-text-invisible-characters-are-escaped ()
-  :tags '(pure)
   (pcase-dolist (`(,text . ,shown)
                  `(("a b ~" . "a b ~")
                    ("größe 日本 “—”" . "größe 日本 “—”")
