@@ -54,13 +54,6 @@ what became of hunks there; `without' returns the text without hunks."
 
 ;;;; The judge
 
-;; Emacs loads the judge as source, which takes ten times as long.
-(mapatoms (lambda (name)
-            (when (and (string-prefix-p "gemini-companion-record-test-" (symbol-name name))
-                       (fboundp name)
-                       (not (macrop name)))
-              (byte-compile name))))
-
 (defun gemini-companion-record-test-count ()
   "Return the number of sequences of each kind."
   (string-to-number (or (getenv "GC_RECORD_SEQUENCES") "200")))
