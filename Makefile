@@ -38,6 +38,14 @@ soak:
 	@GC_RECORD_SEQUENCES=$${GC_RECORD_SEQUENCES:-10000} dev/test ert -- \
 		gemini-companion-record-is-right-in-sequences-of-everyday-use \
 		gemini-companion-record-is-mostly-right-in-sequences-made-for-harm
+	@GC_TIMES=$${GC_TIMES:-100} GC_COMMENTS=$${GC_COMMENTS:-2000} dev/test ert -- \
+		gemini-companion-comment-send-is-once-with-its-line-or-none \
+		gemini-companion-hunk-compares-as-diff-does \
+		gemini-companion-hunk-what-is-shown-is-what-is-sent \
+		gemini-companion-text-differs-where-its-characters-do \
+		gemini-companion-text-is-merged-to-the-character \
+		gemini-companion-text-is-replaced-to-the-character \
+		gemini-companion-text-is-replaced-where-it-differs
 	@GC_KILLS=$${GC_KILLS:-100} GC_SAVED_SEQUENCES=$${GC_SAVED_SEQUENCES:-300} \
 		dev/test ert -- gemini-companion-saved-changes-survive-kills-at-random-moments \
 		gemini-companion-saved-marks-are-the-same-after-random-work

@@ -776,7 +776,7 @@ A line that stays has the identities that it has in both."
         (gemini-companion-send-comments (world-session world))))))
 
 (ert-deftest gemini-companion-comment-send-is-once-with-its-line-or-none ()
-  (let ((count (string-to-number (or (getenv "GC_COMMENTS") "60")))
+  (let ((count (string-to-number (or (getenv "GC_COMMENTS") "20")))
         (first (string-to-number (or (getenv "GC_COMMENTS_SEED") "0"))))
     (cl-loop
      for seed from first below (+ first count)

@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; GC_RECORD_SEQUENCES is the number of sequences of each kind, 200 if it is unset.
+;; GC_RECORD_SEQUENCES is the number of sequences of each kind, 100 if it is unset.
 
 ;;; Code:
 
@@ -56,7 +56,7 @@ what became of hunks there; `without' returns the text without hunks."
 
 (defun gemini-companion-record-test-count ()
   "Return the number of sequences of each kind."
-  (string-to-number (or (getenv "GC_RECORD_SEQUENCES") "200")))
+  (string-to-number (or (getenv "GC_RECORD_SEQUENCES") "100")))
 
 (defun gemini-companion-record-test-permille (kind wrong count)
   "Return how many of 1,000 sequences are WRONG by KIND, of COUNT."

@@ -32,7 +32,7 @@
                                (gemini-companion-hunk-compare-lines old new))))))))
 
 (ert-deftest gemini-companion-hunk-compares-as-diff-does ()
-  (gemini-companion-text-test-at-random 200
+  (gemini-companion-text-test-at-random 60
     (pcase-let* ((texts (gemini-companion-text-test-random-texts 2))
                  (around (car (gemini-companion-text-test-random-texts 1)))
                  (texts (mapcar (lambda (text) (concat around text around)) texts)))
@@ -322,7 +322,7 @@ One hunk must change, the one at point."
     (should (= 3 (gemini-companion-hunk-counts-removed counts)))))
 
 (ert-deftest gemini-companion-hunk-what-is-shown-is-what-is-sent ()
-  (dotimes (seed 60)
+  (dotimes (seed (gemini-companion-text-test-times 20))
     (random (format "marks %d" seed))
     (let* ((old (gemini-companion-hunk-test-random 15))
            (new (gemini-companion-hunk-test-mutate old)))

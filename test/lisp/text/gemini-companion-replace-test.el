@@ -22,7 +22,7 @@ These are at the beginning and the end of the line."
     marks))
 
 (ert-deftest gemini-companion-text-is-replaced-where-it-differs ()
-  (gemini-companion-text-test-at-random 100
+  (gemini-companion-text-test-at-random 40
     (with-temp-buffer
       (buffer-enable-undo)
       (let* ((lines (mapcar (lambda (number) (format "%d line" number))
@@ -74,7 +74,7 @@ These are at the beginning and the end of the line."
       (should (= 1 calls)))))
 
 (ert-deftest gemini-companion-text-is-replaced-to-the-character ()
-  (gemini-companion-text-test-at-random 300
+  (gemini-companion-text-test-at-random 100
     (pcase-let ((`(,before ,after) (gemini-companion-text-test-random-texts 2))
                 (bytes-p (zerop (random 4))))
       (with-temp-buffer

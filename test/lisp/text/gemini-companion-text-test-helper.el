@@ -68,13 +68,17 @@ The two blocks are in all."
                           (gemini-companion-text-test-random-edit part)))
                       parts ""))))
 
+(defun gemini-companion-text-test-times (times)
+  "Return TIMES multiplied by GC_TIMES, which `make soak' sets."
+  (* times (string-to-number (or (getenv "GC_TIMES") "1"))))
+
 (defmacro gemini-companion-text-test-at-random (times &rest body)
-  "Evaluate BODY TIMES times, with a seed that a failure names."
+  "Evaluate BODY TIMES times or more, with a seed that a failure names."
   (declare (indent 1) (debug t))
   `(let ((seed (or (getenv "GC_SEED") (format "%s" (random)))))
      (ert-info ((format "GC_SEED=%s" seed))
        (random seed)
-       (dotimes (_ ,times)
+       (dotimes (_ (gemini-companion-text-test-times ,times))
          ,@body))))
 
 (defmacro gemini-companion-text-test-where-diff-fails (&rest body)

@@ -56,7 +56,7 @@
           (should-error (funcall compare) :type 'user-error))))))
 
 (ert-deftest gemini-companion-text-differs-where-its-characters-do ()
-  (gemini-companion-text-test-at-random 200
+  (gemini-companion-text-test-at-random 60
     (let* ((texts (gemini-companion-text-test-random-texts 2))
            (hunks (gemini-companion-text-diff texts))
            (lines (mapcar (lambda (text) (split-string text "^" t)) texts))
@@ -70,7 +70,7 @@
         (should (eq (null hunks) (apply #'equal texts)))))))
 
 (ert-deftest gemini-companion-text-is-merged-to-the-character ()
-  (gemini-companion-text-test-at-random 100
+  (gemini-companion-text-test-at-random 30
     (pcase-let* ((`(,base ,mine ,theirs)
                   (mapcar (lambda (text) (split-string text "^SECOND\n"))
                           (gemini-companion-text-test-random-texts 3)))
