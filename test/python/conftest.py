@@ -32,7 +32,7 @@ CliOf = Callable[[Any], FakeCli]
 settings.register_profile("tests", database=None, deadline=None, print_blob=True)
 settings.load_profile("tests")
 
-FUZZ_INPUTS = int(os.environ.get("GC_FUZZ") or 1000)
+FUZZ_INPUTS = int(os.environ.get("GC_FUZZ") or 300)
 FUZZ_SEED = int(os.environ.get("GC_FUZZ_SEED") or random.randrange(2**32))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Arbitrary input over HTTP and EPC: nothing may break, hang or leak.
 
-1,000 inputs; GC_FUZZ sets another number.  GC_FUZZ_SEED repeats a run, whose
+300 inputs; GC_FUZZ sets another number.  GC_FUZZ_SEED repeats a run, whose
 seed is printed at its end.
 """
 
