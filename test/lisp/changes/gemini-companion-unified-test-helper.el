@@ -15,6 +15,8 @@
   (let ((edit (gemini-companion-test-open file text)))
     (switch-to-buffer "*drawn*")
     (special-mode)
+    ;; It is killed with the directory of the test.
+    (setq-local list-buffers-directory default-directory)
     (gemini-companion-page-set-up
      (lambda ()
        (let ((unfolded gemini-companion-unified-draw-unfolded)
