@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A world per test, which is reported when the test fails."""
 
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
 
 import pytest
 from harness.tools import Tools
@@ -12,17 +13,27 @@ from harness.world import World
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        name = world_name(item)
-        if name is not None:
+        if name := group(item):
             # One process runs those with the same world.
-            item.add_marker(pytest.mark.xdist_group(name or item.path.stem))
-    items.sort(key=place)
+            item.add_marker(pytest.mark.xdist_group(name))
+    sizes = Counter(map(group, items))
+    items.sort(key=lambda item: place(item, sizes))
 
 
-def place(item: pytest.Item) -> tuple[bool, ...]:
-    """Return the sort key of a test: long tests, then those that share a world."""
+def group(item: pytest.Item) -> str:
+    """Return the name of the group of a test, or "" if its world is its own."""
     name = world_name(item)
-    return not item.get_closest_marker("long"), name is None, not name
+    return "" if name is None else name or item.path.stem
+
+
+def place(item: pytest.Item, sizes: Mapping[str, int]) -> tuple[bool, bool, int, str]:
+    """Return the sort key of a test: long tests, then those that share a world.
+
+    Those that share one follow one another in a single process, too; the most begin.
+    """
+    name = group(item)
+    is_long = item.get_closest_marker("long") is not None
+    return not is_long, not name, -sizes[name], name
 
 
 def world_name(item: pytest.Item) -> str | None:
