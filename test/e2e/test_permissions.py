@@ -246,7 +246,7 @@ def linked_in_term(world: World) -> tuple[Emacs, Gemini]:
     file = world.file("a.txt", "a\n")
     editor = f"{world.tools.emacsclient} -s emacs"
     link(world, world.emacs(file, extra=f'(setenv "EDITOR" {lisp(editor)})'))
-    emacs, cli = world.run_pair(file)
+    emacs, cli = world.run_pair(file, spins=False)
     emacs.becomes("(length (gemini-companion-sessions))", 1)
     return emacs, cli
 

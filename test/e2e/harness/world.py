@@ -184,17 +184,21 @@ class World:
         cli.wait_for(cli.placeholder)
         return cli
 
-    def run_pair(self, *files: Path, **options: Any) -> tuple[Emacs, Gemini]:
+    def run_pair(
+        self, *files: Path, spins: bool = True, **options: Any
+    ) -> tuple[Emacs, Gemini]:
         """Return an Emacs that visits ``files``, and a CLI that it has started.
 
         That is Gemini CLI in term; its window title shows its state, as by default.
-        In a shared world, they are those of the previous test.
+        While it ``spins``, Emacs draws its terminal twelve times a second.  In a shared
+        world, they are those of the previous test.
         """
         emacs = self.emacs(*files, **options)
         if self._cli:
             emacs.eval('(progn (pop-to-buffer "*gemini: project*") nil)')
         else:
-            gemini.configure(self.scratch, ui={"hideTips": True})
+            ui = {"hideTips": True, "showSpinner": spins}
+            gemini.configure(self.scratch, ui=ui)
             emacs.eval("(setq gemini-companion-terminal 'term)")
             self._cli = self.run(emacs)
         self._cli.wait_until_connected()
