@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is shared of frames and selections, and what the model receives of it."""
 
+import re
 from pathlib import Path
 
 import pytest
 from harness.emacs import Emacs
 from harness.model import Context, say, write_file
+from harness.wait import eventually
 from harness.world import World
 from test_restart import restart
 
@@ -95,7 +97,15 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     cli.finished("first done", file, "tre\n")
     reviews.wait_until(0)
 
-    # The CLI gets the value of the option when it connects.
+    # The CLI gets the value of the option when it connects.  An attempt to open its
+    # stream again would end that connection.
+    log = world.home / ".emacs.d" / "gemini-companion" / "server.log"
+
+    def is_open() -> bool:
+        _, _, last = log.read_text().rpartition("Running on")
+        return re.search(r"HTTP in: gemini \w+ GET", last) is not None
+
+    eventually(is_open, "its stream is open again")
     cli.ide("disable")
     cli.enable()
     cli.wait_until_connected()
