@@ -12,7 +12,9 @@ from harness.gemini import Gemini
 from harness.model import call, say
 from harness.needs import needs_qwen
 from harness.qwen import Qwen
+from harness.wait import eventually
 from harness.world import World
+from test_restart import MISSED
 from test_rules import linked
 from test_tools import linked_qwen
 
@@ -217,10 +219,14 @@ def is_written_only_as_reviewed(world: World, renamed: Renamed) -> None:
     assert renamed.texts() == {**TEXTS, "c.py": "import a\n"}
 
     renamed.ask("said lost")
+    log = world.scratch.root / "gemini.log"
+    missed = log.read_text().count(MISSED)
     os.kill(emacs.pid, signal.SIGKILL)
     cli.wait_for("said lost")
     assert "not known whether anything was renamed" in cli.model.last_message()
     assert renamed.texts() == {**TEXTS, "c.py": "import a\n"}
+    # Its last attempt to open the lost connection again would end the next one, too.
+    eventually(lambda: log.read_text().count(MISSED) - missed > 1, "it has given up")
     world.follows(emacs)
 
 
