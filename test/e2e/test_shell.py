@@ -557,13 +557,16 @@ def on_row(emacs: Emacs, text: str) -> None:
     )
 
 
-def undoes(emacs: Emacs, text: str, said: str) -> None:
-    """Undo the row with ``text`` by keys, with a yes; then ``said`` is displayed."""
+def undoes(emacs: Emacs, text: str, said: str, *others: str) -> None:
+    """Undo the row with ``text`` by keys, with a yes; then ``said`` is displayed.
+
+    ``others`` are keys that were typed for something else, and are no yes.
+    """
     on_row(emacs, text)
     emacs.keys("u")
     emacs.wait_for("(y, n, ?)")
-    # A key that was typed for something else is no yes.
-    for key in "Space", "Enter":
+    for key in others:
+        # Emacs says for three seconds that it is no answer.
         emacs.keys(key)
         emacs.wait_for("(y, n, ?)")
     emacs.keys("?")
@@ -593,7 +596,8 @@ def test_files_of_a_command_are_undone_by_the_server(world: World) -> None:
     after = contents(world)
     unsaved = world.project / "many/3.c"
     emacs.eval(f"(progn (find-file {lisp(unsaved)}) (insert ?x) nil)")
-    undoes(emacs, "30 files", "Undid 29 files; many/3.c has unsaved changes")
+    said = "Undid 29 files; many/3.c has unsaved changes"
+    undoes(emacs, "30 files", said, "Space", "Enter")
     assert unsaved.read_text() == "b 3\n"
     emacs.eval("""(with-current-buffer "3.c" (revert-buffer t t) nil)""")
     undoes(emacs, "30 files", "Undid 1 file")
