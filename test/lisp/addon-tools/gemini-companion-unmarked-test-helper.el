@@ -15,7 +15,7 @@ from gemini_companion_epc.snapshots import SnapshotError, Store
 store = object.__new__(Store)
 store.root, store.directory, plan, files = json.load(sys.stdin)
 store._environ = {'PATH': '/usr/bin:/bin', 'GIT_DIR': store.directory}
-store._alternates, store._last = {}, None
+store._alternates, store._last, store.private = {}, None, {}
 try:
     problems = restore(store, [File(*file) for file in files], Plan(**plan))
     print(json.dumps([[i, why] for i, why in enumerate(problems) if why]))
