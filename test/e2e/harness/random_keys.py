@@ -27,7 +27,6 @@ COLLECT = """
                            (window-list nil t (frame-first-window)))))
       (unless (or (active-minibuffer-window) (equal windows e2e-collected))
         (setq e2e-collected windows)
-        (garbage-collect)
         (garbage-collect))))
   (add-hook 'post-command-hook #'e2e-collect 100))
 """
