@@ -13,7 +13,7 @@ from harness.model import Part, read_file, replace, say, write_file
 from harness.needs import needs_qwen
 from harness.wait import eventually
 from harness.world import World
-from test_tools import link, linked_qwen
+from test_tools import link, linked_qwen, mcp_servers
 from test_turn_page import asks_again
 
 # What the prompt begins with in the mode yolo.
@@ -29,13 +29,14 @@ def linked(world: World, mode: str, rules: str) -> tuple[Emacs, Reviews, Gemini]
     """Return an Emacs with ``rules``, and a linked Gemini CLI in the ``mode``.
 
     Its settings name no mode yolo, which a key begins, and ends.  In a shared world,
-    they are those of the previous test, whose mode was yolo or the default.
+    they are those of the previous test, whose mode was yolo or the default.  The CLI
+    has a server of tools.
     """
     emacs = world.emacs(world.file("a.txt", "a\n"))
     link(world, emacs)
     begin = "auto_edit" if mode == "auto_edit" else "default"
     general = {"enableAutoUpdate": False, "defaultApprovalMode": begin}
-    gemini.configure(world.scratch, general=general)
+    gemini.configure(world.scratch, general=general, mcpServers=mcp_servers(world))
     emacs.eval(RULES.format(rules))
     cli = world.cli(world.gemini)
     if mode == "yolo" and cli.mark != YOLO:

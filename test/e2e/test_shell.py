@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import gemini
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import Part, call, say
@@ -22,8 +21,8 @@ from harness.needs import needs_copilot, needs_pi, needs_qwen
 from harness.wait import BOUND, eventually
 from harness.world import World
 from test_restart import restart
-from test_rules import begin_yolo, linked
-from test_tools import link, link_pi, linked_qwen, mcp_servers
+from test_rules import linked
+from test_tools import link_pi, linked_qwen
 
 from test_permissions import linked_copilot
 
@@ -198,11 +197,20 @@ def are_recorded(
     name: str,
     shell: Callable[..., Part],
     agent: Part,
+    tool: str,
 ) -> None:
-    """Let ``cli``, ``name`` in the rows, run commands in each way that it has."""
+    """Let ``cli``, ``name`` in the rows, write in each way that is no edit.
+
+    ``tool`` is its name for the tool of an MCP server.
+    """
     world.row = f"{name}: waits before a command, reports its failure"
     runs(world, cli, shell(COMMAND))
     is_recorded_and_undone(world, emacs)
+    world.row = f"{name}: what tools of MCP servers write"
+    cli.is_free(call(tool))
+    eventually(lambda: f"b.txt: {tool}" in edits(emacs), "it is recorded")
+    undo_all(emacs)
+    has(world.project / "b.txt", OLD)
     world.row = f"{name}: command in the background"
     background_is_recorded(world, emacs, cli, shell)
     world.row = f"{name}: Escape while a command runs"
@@ -227,7 +235,7 @@ def test_gemini_cli(world: World) -> None:
     repository(world)
     emacs.eval(f"(progn (find-file {lisp(world.project / 'b.txt')}) nil)")
     agent = call("invoke_agent", agent_name="generalist", prompt="Do it")
-    are_recorded(world, emacs, cli, "Gemini CLI", shell_of_gemini, agent)
+    are_recorded(world, emacs, cli, "Gemini CLI", shell_of_gemini, agent, "mcp_w_put")
 
 
 @needs_qwen
@@ -244,7 +252,7 @@ def test_qwen_code(world: World) -> None:
         prompt="Do it",
         run_in_background=False,
     )
-    are_recorded(world, emacs, cli, "Qwen Code", shell_of_gemini, agent)
+    are_recorded(world, emacs, cli, "Qwen Code", shell_of_gemini, agent, "mcp__w__put")
 
 
 @pytest.mark.contract("Pi: what shell commands write")
@@ -285,46 +293,7 @@ def test_copilot_cli(world: World) -> None:
         prompt="Do it",
         mode="sync",
     )
-    are_recorded(world, emacs, cli, "Copilot CLI", shell, agent)
-
-
-@pytest.mark.contract("Gemini CLI: what tools of MCP servers write")
-def test_tool_of_an_mcp_server_of_gemini_cli(world: World) -> None:
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs, "gemini")
-    repository(world)
-    gemini.configure(world.scratch, mcpServers=mcp_servers(world))
-    cli = world.gemini()
-    begin_yolo(cli)
-    tool_is_recorded(world, emacs, cli, "mcp_w_put")
-
-
-@needs_qwen
-@pytest.mark.shared("linked-qwen")
-@pytest.mark.contract("Qwen Code: what tools of MCP servers write")
-def test_tool_of_an_mcp_server_of_qwen_code(world: World) -> None:
-    emacs, _, cli = linked_qwen(world, world.file("a.txt", "a\n"))
-    repository(world)
-    cli.begin("yolo")
-    tool_is_recorded(world, emacs, cli, "mcp__w__put")
-
-
-@needs_copilot
-@pytest.mark.shared("linked-copilot")
-@pytest.mark.contract("Copilot CLI: what tools of MCP servers write")
-def test_tool_of_an_mcp_server_of_copilot_cli(world: World) -> None:
-    emacs, cli = linked_copilot(world)
-    repository(world)
-    cli.allow_all()
-    tool_is_recorded(world, emacs, cli, "w-put")
-
-
-def tool_is_recorded(world: World, emacs: Emacs, cli: Gemini, name: str) -> None:
-    """Check what the tool called ``name`` writes, and undo it."""
-    cli.is_free(call(name))
-    eventually(lambda: edits(emacs) == [f"b.txt: {name}"], "it is recorded")
-    undo_all(emacs)
-    has(world.project / "b.txt", OLD)
+    are_recorded(world, emacs, cli, "Copilot CLI", shell, agent, "w-put")
 
 
 @pytest.mark.shared("yolo")
