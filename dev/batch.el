@@ -276,9 +276,9 @@ As source, what looks at each cons of the package took 8 s in place of one."
                        (not (byte-code-function-p function)))
               (byte-compile name))))))))
 
-(defun batch--test (tests)
-  "Load files, run their TESTS, print the result and exit.
-TESTS is a function that returns an ERT selector.  Names after those of the
+(defun batch--test (selected)
+  "Load files, run what SELECTED selects there, print the result and exit.
+SELECTED is a function that returns an ERT selector.  Names after those of the
 files limit that to these tests."
   ;; Emacs 30 visits the file of a failed test, which would make others fail.
   (when (fboundp 'ert-test-location)
@@ -292,10 +292,10 @@ files limit that to these tests."
     (batch--check-invariants)
     (ert-run-tests-batch-and-exit (if names
                                       (cons 'member names)
-                                    (funcall tests)))))
+                                    (funcall selected)))))
 
 (defun batch-test ()
-  "Run all that files test, or the tests named after them."
+  "Run all of the files, or what is named after them."
   (batch--test #'always))
 
 ;;;; The quick tests
@@ -401,7 +401,7 @@ reach many in little time."
             (split-string (buffer-string) "\n" t))))
 
 (defun batch--quick ()
-  "Return an ERT selector of the tests in the list of what is quick."
+  "Return an ERT selector of what the list of quick ones names."
   (let* ((names (mapcar #'intern (batch--lines batch--quick-file)))
          (gone (seq-remove #'ert-test-boundp names)))
     (when gone

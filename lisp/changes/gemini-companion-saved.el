@@ -295,7 +295,7 @@ ended if it has saved nothing for ten minutes, or if CERTAIN is non-nil."
               (format "the Emacs on %s" host)))))))
 
 (defun gemini-companion-saved--tell (other)
-  "Display that OTHER is the Emacs that saves, if that was not displayed yet."
+  "Display which OTHER Emacs the changes are saved by, unless that was displayed."
   (unless (equal other gemini-companion-saved--other)
     (setq gemini-companion-saved--other other)
     (message "Changes left are saved by %s; once that has ended, this Emacs \

@@ -69,7 +69,7 @@ The two blocks are in all."
                       parts ""))))
 
 (defun gemini-companion-text-test-times (times)
-  "Return TIMES multiplied by GC_TIMES, which `make soak' sets."
+  "Return TIMES multiplied by the variable GC_TIMES of `make soak'."
   (* times (string-to-number (or (getenv "GC_TIMES") "1"))))
 
 (defmacro gemini-companion-text-test-at-random (times &rest body)
