@@ -277,7 +277,7 @@ As source, what looks at each cons of the package took 8 s in place of one."
               (byte-compile name))))))))
 
 (defun batch--test (selected)
-  "Load files, run what SELECTED selects there, print the result and exit.
+  "Load files, run their part that is SELECTED, print the result and exit.
 SELECTED is a function that returns an ERT selector.  Names after those of the
 files limit that to these tests."
   ;; Emacs 30 visits the file of a failed test, which would make others fail.
