@@ -112,6 +112,8 @@ class Gemini:
         self.model = model
         self._prompts = 0
         self._typed: list[str] = []
+        # When a text was entered last.
+        self._entered = 0.0
 
     def screen(self) -> str:
         return self.terminal.screen()
@@ -180,6 +182,7 @@ class Gemini:
         type_until(put, lambda: is_sent() or self._is_typed(text), is_typed)
         pause_before_enter()
         self.terminal.keys("Enter")
+        self._entered = time.monotonic()
 
     def _takes_text(self) -> bool:
         """Return whether the prompt is the last that the screen shows to answer.
@@ -237,8 +240,9 @@ class Gemini:
         screen = self.screen()
         if self.placeholder in screen:
             return not any(text in screen for text in (ANSWER, *self._typed))
-        if "/clear" in screen:
+        if "/clear" in screen and time.monotonic() - self._entered > 2:
             self.terminal.keys("Enter")
+            self._entered = time.monotonic()
         return False
 
     def _takes_keys(self) -> bool:
