@@ -19,7 +19,6 @@
 (require 'gemini-companion-compose)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
 (require 'gemini-companion-prompt)
@@ -86,26 +85,8 @@ It begins with the opening for that CLI, if there is one."
                 (gemini-companion-comment-for-cli comment session))
               comments "\n\n")
    (and comments undone "\n\n")
-   (mapconcat (lambda (change)
-                (gemini-companion-comment-send--undone change session))
-              undone "\n")))
-
-(defun gemini-companion-comment-send--undone (undone session)
-  "Return the sentence for the CLI of SESSION about UNDONE."
-  (let ((name (gemini-companion-session-name-of-file
-               (gemini-companion-undone-path undone) session))
-        (first (gemini-companion-undone-first undone))
-        (last (gemini-companion-undone-last undone))
-        (command (gemini-companion-undone-command undone)))
-    (cond (command
-           (format "I undid %s." command))
-          ((null first)
-           (format "I deleted %s, which you had made." name))
-          ((< last first)
-           (format "I restored the lines that you removed at %s:%d." name first))
-          (t
-           (format "I undid your change of %s:%s." name
-                   (gemini-companion-hunk-range (cons first last)))))))
+   (and undone "I undid these changes of yours; read the files again:\n")
+   (gemini-companion-undone-rows undone session)))
 
 (defun gemini-companion-comment-send--shared (comments session)
   "Return those of COMMENTS that may be sent to the CLI of SESSION.

@@ -20,13 +20,12 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-record)
-(require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
+(require 'map)
 
 ;;;; Customization
 
@@ -39,17 +38,8 @@ This is for linked CLIs that run a hook for each prompt, in any terminal."
 
 ;;;; State
 
-(defconst gemini-companion-undone--most-lines 20
-  "Greatest number of lines of a change in a report.")
-
-(defconst gemini-companion-undone--longest-line 120
-  "Greatest number of characters of a line in a report.")
-
-(defconst gemini-companion-undone--longest 4000
-  "Number of characters of a report from which on changes are only counted.")
-
-(defconst gemini-companion-undone--largest (* 1024 1024)
-  "Size in bytes above which the lines of a file are not reported.")
+(defconst gemini-companion-undone--most 50
+  "Greatest number of changes in a report; the others are only counted.")
 
 (defconst gemini-companion-undone-reading-seconds 20
   "Seconds in which a CLI confirms that it has read a report.")
@@ -63,9 +53,9 @@ SOURCE is the record of the file, which has the HUNKS, or the edit that was
 undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and
 LAST are the numbers of the lines that the CLI had written; if it had only
 removed lines, LAST is FIRST minus 1.  They are nil for an edit of several
-files, or if the user has deleted the file, which the CLI had made.  OLD are the lines without the change, strings with newlines.  GOING is non-nil
-while the change is on its way to the CLI."
-  source hunks path session first last old going)
+files, or if the user has deleted the file, which the CLI had made.  GOING is
+non-nil while the change is on its way to the CLI."
+  source hunks path session first last going)
 
 (defvar gemini-companion-undone--all nil
   "Undone changes of which no CLI is notified yet, the newest first.")
@@ -92,8 +82,7 @@ this is a member.  The first call loads this file."
              source
            (car (gemini-companion-record-change-edits change)))
          :hunks (gemini-companion-record-change-hunks change)
-         :first (1+ start) :last end
-         :old (gemini-companion-hunk-lines change)))))
+         :first (1+ start) :last end))))
   (run-hooks 'gemini-companion-turn-addition-hook))
 
 (defun gemini-companion-undone--drop (source changes)
@@ -166,11 +155,11 @@ its way to the CLI, and those of files that are not shared."
 For a deleted file, return non-nil if that exists again."
   (let ((source (gemini-companion-undone-source undone)))
     (cond ((not (or (gemini-companion-undone-first undone)
-                    (gemini-companion-undone-command undone)))
+                    (gemini-companion-undone--command undone)))
            (gemini-companion-text-attributes (gemini-companion-undone-path undone)))
           ;; A previous Emacs has undone it.
           ((null source) nil)
-          ((gemini-companion-undone-command undone)
+          ((gemini-companion-undone--command undone)
            (= 0 (car (gemini-companion-changes-several-undone source))))
           ((gemini-companion-edit-p source)
            (gemini-companion-changes-there-p source))
@@ -180,23 +169,32 @@ For a deleted file, return non-nil if that exists again."
 ;;;; Reports
 
 (defun gemini-companion-undone--text (undone session)
-  "Return the report of UNDONE, a list, for the model of the CLI of SESSION.
-It has the lines that the saved files now have in the place of the changes."
-  (let ((texts nil)
-        (room gemini-companion-undone--longest)
-        (left undone))
-    (while (and left (< 0 room))
-      (let ((text (gemini-companion-undone--report (pop left) session)))
-        (setq room (- room (length text)))
-        (push text texts)))
-    (concat "The user has undone these changes of yours since the last prompt.  \
-Lines are those of the saved file now:\n\n"
-            (string-join (nreverse texts) "\n")
-            (and left
-                 (format "\n%d more in %s" (length left)
-                         (gemini-companion-undone--names left session))))))
+  "Return the report of UNDONE, a list, for the model of the CLI of SESSION."
+  (concat "The user has undone these changes of yours since the last prompt; \
+read the files again:\n\n"
+          (gemini-companion-undone-rows undone session)))
 
-(defun gemini-companion-undone-command (undone)
+(defun gemini-companion-undone-rows (undone session)
+  "Return a row for the CLI of SESSION about each of UNDONE, as a text.
+The numbers are those of lines that the CLI had written.  There are no lines of
+a file, which the model can read."
+  (let ((more (- (length undone) gemini-companion-undone--most)))
+    (concat (mapconcat (lambda (each)
+                         (gemini-companion-undone--row each session))
+                       (seq-take undone gemini-companion-undone--most) "\n")
+            (and (< 0 more) (format "\nand %d more" more)))))
+
+(defun gemini-companion-undone--row (undone session)
+  "Return the row for the CLI of SESSION about UNDONE."
+  (pcase-let* (((cl-struct gemini-companion-undone path first last) undone)
+               (name (gemini-companion-session-name-of-file path session)))
+    (cond ((gemini-companion-undone--command undone))
+          ((null first) (format "%s: your new file was deleted" name))
+          ((< last first) (format "%s:%d: lines that you had removed" name first))
+          (t (format "%s:%s" name
+                     (gemini-companion-hunk-range (cons first last)))))))
+
+(defun gemini-companion-undone--command (undone)
   "Return a phrase about the files that UNDONE is about, and what has written them.
 Return nil if UNDONE is not about an edit of several files."
   (when-let* ((edit (gemini-companion-undone-source undone))
@@ -204,72 +202,6 @@ Return nil if UNDONE is not about an edit of several files."
               (files (gemini-companion-changes-several-undone edit)))
     (format "%d of %d files that %s had written" (car files) (cdr files)
             (gemini-companion-edit-command-text (gemini-companion-edit-command edit)))))
-
-(defun gemini-companion-undone--names (undone session)
-  "Return the names of at most five files of UNDONE for the CLI of SESSION."
-  (let ((names (seq-uniq (mapcar (lambda (each)
-                                   (gemini-companion-session-name-of-file
-                                    (gemini-companion-undone-path each) session))
-                                 undone))))
-    (concat (string-join (seq-take names 5) ", ")
-            (and (length> names 5)
-                 (format " and %d more" (- (length names) 5))))))
-
-(defun gemini-companion-undone--report (undone session)
-  "Return the part of a report about UNDONE for the CLI of SESSION."
-  (pcase-let* (((cl-struct gemini-companion-undone path first last old) undone)
-               (name (gemini-companion-session-name-of-file path session))
-               (place (and first
-                           (format "%s:%s" name
-                                   (gemini-companion-hunk-range
-                                    (cons first (max first last)))))))
-    (cond ((gemini-companion-undone-command undone))
-          ((null first) (format "%s: deleted; you had made it" name))
-          ((gemini-companion-revert-unsaved path) (format "%s (not saved)" place))
-          (t
-           (pcase (gemini-companion-undone--now undone)
-             ('nil (format "%s (changed since)" place))
-             ('removed (format "%s: your lines were removed" place))
-             (number
-              (format "%s:%s\n%s" name
-                      (gemini-companion-hunk-range
-                       (cons number (+ number (length old) -1)))
-                      (gemini-companion-undone--lines old))))))))
-
-(defun gemini-companion-undone--lines (lines)
-  "Return the first of LINES as a text, indented and bounded."
-  (concat
-   (mapconcat (lambda (line)
-                (concat "  " (truncate-string-to-width
-                              (gemini-companion-text-trim line "\r\n" 'right)
-                              gemini-companion-undone--longest-line nil nil t)))
-              (seq-take lines gemini-companion-undone--most-lines) "\n")
-   (let ((more (- (length lines) gemini-companion-undone--most-lines)))
-     (and (< 0 more) (format "\n  (%d more lines)" more)))))
-
-(defun gemini-companion-undone--now (undone)
-  "Return the number of the line where the saved file has the old lines of UNDONE.
-If they are in several places, return the nearest one.  Return `removed' if
-there are no old lines, and nil if the file does not have them."
-  (pcase-let* (((cl-struct gemini-companion-undone path first old) undone)
-               (size (file-attribute-size
-                      (or (gemini-companion-text-attributes path) '()))))
-    (cond ((null old) 'removed)
-          ((or (null size) (< gemini-companion-undone--largest size)) nil)
-          (t
-           (let* ((ends (lambda (line) (gemini-companion-text-trim line "\r\n" 'right)))
-                  (wanted (mapcar ends old))
-                  (best nil))
-             (cl-loop
-              for rest on (mapcar ends (gemini-companion-text-lines
-                                        (gemini-companion-text-read path)))
-              for number from 1
-              when (and (equal (car rest) (car wanted))
-                        (equal (seq-take rest (length wanted)) wanted)
-                        (or (null best)
-                            (< (abs (- number first)) (abs (- best first)))))
-              do (setq best number))
-             best)))))
 
 (defun gemini-companion-undone-addition (session read)
   "Return the report for a prompt of the CLI of SESSION, or nil for none.
@@ -319,22 +251,20 @@ What was reported needs no attention: it is in the face `shadow'."
 (cl-defmethod gemini-companion-part-saved ((_part (eql 'undone)))
   "Return the undone changes that no CLI knows of."
   (mapcar (lambda (undone)
-            (pcase-let (((cl-struct gemini-companion-undone path session first last
-                                    old)
+            (pcase-let (((cl-struct gemini-companion-undone path session first last)
                          undone))
               (cons path (list :path path
                                :session (gemini-companion-session-facts session)
-                               :first first :last last :old old))))
-          (seq-remove #'gemini-companion-undone-command
+                               :first first :last last))))
+          (seq-remove #'gemini-companion-undone--command
                       (reverse gemini-companion-undone--all))))
 
 (cl-defmethod gemini-companion-part-restore ((_part (eql 'undone)) items)
   "Record the undone changes of ITEMS again; their sources are unknown."
-  (pcase-dolist (`(,_ . ,slots) items)
-    (push (apply #'gemini-companion-undone--make
-                 :session (gemini-companion-session-from-facts
-                           (plist-get slots :session))
-                 slots)
+  (pcase-dolist (`(,_ . ,(map :path :session :first :last)) items)
+    (push (gemini-companion-undone--make
+           :path path :session (gemini-companion-session-from-facts session)
+           :first first :last last)
           gemini-companion-undone--all))
   (run-hooks 'gemini-companion-turn-addition-hook))
 

@@ -87,7 +87,7 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
         "Comments on your changes:\n\n"
         f"app/bill.py:5-7\n{quoted}Keep the numbers\n\n"
         f"notes.md:5-7\n{quoted}In English\n\n"
-        "I undid your change of notes.md:1."
+        "I undid these changes of yours; read the files again:\nnotes.md:1"
     )
     assert any(expected in text for text in sent), sent
     # It may be below the last line of the window.

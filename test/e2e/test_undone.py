@@ -74,7 +74,7 @@ def are_written(
         if number == 1:
             eventually(lambda: added(cli), "it is added")
             (report,) = added(cli)
-            assert f"{files[0].name}:2\\n  one" in report
+            assert f"{files[0].name}:2" in report
     cli.wait_for("all written")
 
 
@@ -94,7 +94,7 @@ def is_added_once(emacs: Emacs, cli: Gemini, file: Path) -> str:
     cli.is_free()
     *_, last = reports = added(cli)
     assert len(reports) == before + 1
-    assert f"{file.name}:2\\n  one" in last
+    assert f"{file.name}:2" in last
     eventually(lambda: "undone reported" in emacs.value(OVERVIEW), "it is reported")
     # It is in the conversation, and is not added again.
     cli.is_free()
@@ -143,7 +143,7 @@ def is_added_though_not_connected_again(
     cli.is_free()
     *_, last = reports = added(cli)
     assert len(reports) == before + 1
-    assert f"{file.name}:2\\n  one" in last
+    assert f"{file.name}:2" in last
     # In a shared world, the next test has both.
     cli.enable()
 

@@ -139,7 +139,7 @@ NAME is a symbol without the prefix of the package, or of Emacs."
       (dolist (way '(context disk comments undone store trash))
         (ert-info ((symbol-name way))
           (should (string-match-p
-                   "\\(?:SECRET of\\|new\\) p/a\\|/p/a"
+                   "\\(?:SECRET of\\|new\\) p/a\\|/p/a\\|^a:1"
                    (mapconcat (lambda (pair) (if (eq way (car pair)) (cdr pair) ""))
                               ways "")))))
       (pcase-dolist (`(,way . ,text) ways)

@@ -84,7 +84,8 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-comment-opening-set session "Good.")
     (gemini-companion-send-comments session)
     (should (equal '("Good.\n\nComments on your changes:\n
-I undid your change of a:4-5.")
+I undid these changes of yours; read the files again:
+a:4-5")
                    sent))
     (should-not (gemini-companion-undone-of-session session))))
 
@@ -112,11 +113,9 @@ I undid your change of a:4-5.")
       (gemini-companion-comment-opening-set session "Good.")
       (gemini-companion-send-comments session)
       (should (equal (list (concat "Good.\n\nComments on your changes:\n\n"
-                                   "I undid your change of a:1.\n"
-                                   "I undid your change of a:4-5.\n"
-                                   "I restored the lines that you removed at a:8.\n"
-                                   "I undid your change of b:9.\n"
-                                   "I deleted new, which you had made."))
+                                   "I undid these changes of yours; read the files again:\n"
+                                   "a:1\na:4-5\na:8: lines that you had removed\n"
+                                   "b:9\nnew: your new file was deleted"))
                      sent))
       ;; What is there again is not told.
       (funcall undo "b" nil 'whole)
@@ -134,7 +133,8 @@ I undid your change of a:4-5.")
     (gemini-companion-comment-opening-set session "Good.")
     (gemini-companion-send-comments session)
     (should (equal '("Good.\n\nComments on your changes:\n
-I deleted new, which you had made.")
+I undid these changes of yours; read the files again:
+new: your new file was deleted")
                    sent))))
 
 (ert-deftest gemini-companion-comment-send-shows-the-answer-as-another-round ()

@@ -566,7 +566,7 @@ Before the next restart, call REPAIR, if given, with the name."
           (find-file "a")
           (gemini-companion-saved-test-be-idle)
           (should (= 1 (length (gemini-companion-undone-of-session session))))
-          (should (string-search "a:1\n  1" (gemini-companion-undone-addition session nil))))
+          (should (string-search "\na:1" (gemini-companion-undone-addition session nil))))
       (remove-hook 'gemini-companion-changes-undo-functions
                    #'gemini-companion-undone-record)
       (gemini-companion-part-stop 'undone))))
