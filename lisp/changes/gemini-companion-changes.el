@@ -1022,65 +1022,27 @@ are the hunks that were undone only in a buffer; they are not undone any more."
 
 ;;;; Two CLIs in one file
 
-(defconst gemini-companion-changes--near 5
-  "Number of lines within which a hunk and a change are near.")
-
 (defun gemini-companion-changes--also (edit)
-  "Return what other CLIs have done to the file of EDIT, which is open, or nil.
-Example: \"also changed by Qwen Code (api) at 14:02, near here\".  What
-counts awaits an answer, or was a change left at the last update: no text is
-compared."
-  (let* ((by-other-p (lambda (other)
-                       (not (gemini-companion-session-same-p
-                             (gemini-companion-edit-session edit)
-                             (gemini-companion-edit-session other)))))
-         (record (gemini-companion-changes--find edit))
-         (changes (and record
-                       (seq-filter
-                        (lambda (change)
-                          (seq-some by-other-p
-                                    (gemini-companion-record-change-edits change)))
-                        (gemini-companion-changes-file-known record))))
-         (open (seq-find (lambda (other)
-                           (and (gemini-companion-edit-open-p other)
-                                (funcall by-other-p other)))
-                         (gemini-companion-edit-others-of-file edit)))
-         (last (or open
-                   (car (seq-sort-by
-                         #'gemini-companion-edit-since #'>
-                         (seq-filter by-other-p
-                                     (seq-mapcat #'gemini-companion-record-change-edits
-                                                 changes)))))))
-    (when last
-      (concat (if open "also proposed by " "also changed by ")
-              (gemini-companion-session-name (gemini-companion-edit-session last))
-              (format-time-string " at %R" (gemini-companion-edit-since last))
-              (when (gemini-companion-changes--near-p
-                     (gemini-companion-edit-known-hunks edit)
-                     (if open
-                         (mapcar (lambda (hunk)
-                                   (cons (gemini-companion-hunk-old hunk)
-                                         (gemini-companion-hunk-old-end hunk)))
-                                 (gemini-companion-edit-known-hunks open))
-                       (mapcar (lambda (change)
-                                 (cons (gemini-companion-hunk-new change)
-                                       (gemini-companion-hunk-new-end change)))
-                               changes)))
-                ", near here")))))
+  "Return what another CLI has done to the file of EDIT, which is open, or nil.
+Example: \"also changed by Qwen Code (api)\".  What counts awaits an answer, or
+was a change left at the last update: no text is compared."
+  (when-let* ((other
+               (seq-find
+                (lambda (other)
+                  (not (gemini-companion-session-same-p
+                        (gemini-companion-edit-session edit)
+                        (gemini-companion-edit-session other))))
+                (append
+                 (seq-filter #'gemini-companion-edit-open-p
+                             (gemini-companion-edit-others-of-file edit))
+                 (when-let* ((record (gemini-companion-changes--find edit)))
+                   (seq-mapcat #'gemini-companion-record-change-edits
+                               (gemini-companion-changes-file-known record)))))))
+    (format "also %s by %s"
+            (if (gemini-companion-edit-open-p other) "proposed" "changed")
+            (gemini-companion-session-name (gemini-companion-edit-session other)))))
 
 (setq gemini-companion-edit-also-function #'gemini-companion-changes--also)
-
-(defun gemini-companion-changes--near-p (hunks ranges)
-  "Return non-nil if one of HUNKS, of an edit, is near one of RANGES of lines.
-Both are in the order of the lines."
-  (cl-loop for hunk in hunks
-           do (while (and ranges
-                          (< (+ (cdar ranges) gemini-companion-changes--near)
-                             (gemini-companion-hunk-old hunk)))
-                (setq ranges (cdr ranges)))
-           thereis (and ranges
-                        (<= (- (caar ranges) gemini-companion-changes--near)
-                            (gemini-companion-hunk-old-end hunk)))))
 
 ;;;; What was decided
 
