@@ -81,13 +81,12 @@ SIDE is `after' for lines that the file or the proposal has, and `before'
 for removed lines.  LINES are these lines, a list of strings without newlines;
 it is nil for a comment on the file.  FIRST is the last known number of the
 first line, from 1 on, or nil if the lines are gone; then LAST is the number
-before that.  ABOVE and BELOW are up to three lines around them then, the
-nearest first.  OVERLAY is on the lines in a buffer that has the text, or nil.
+before that.  OVERLAY is on the lines in a buffer that has the text, or nil.
 
 TEXT is the comment.  GOING is non-nil while a prompt with it is on its way to
 the CLI.  SENT is the time when the prompt was submitted, and COPIED the time
 when it was added to the kill ring instead, in seconds, or nil."
-  file path session edit side lines first last above below overlay
+  file path session edit side lines first last overlay
   text going sent copied
   (number (cl-incf gemini-companion-comment--count)
           :documentation "How many comments were made by then."))
@@ -220,20 +219,10 @@ The buffer of a file has no lines that were removed."
        (or (gemini-companion-comment-edit comment)
            (eq 'after (gemini-companion-comment-side comment)))))
 
-(defun gemini-companion-comment--set-anchor (comment lines first)
-  "Record that COMMENT is on its lines at FIRST in LINES, and the lines around it.
-LINES is a vector of strings with newlines."
-  (let* ((count (length (gemini-companion-comment-lines comment)))
-         (end (+ first count -1))
-         (bare (lambda (beg end)
-                 (mapcar #'gemini-companion-comment--bare
-                         (seq-subseq lines (max 0 beg) (min end (length lines)))))))
-    (setf (gemini-companion-comment-first comment) first
-          (gemini-companion-comment-last comment) first
-          (gemini-companion-comment-above comment)
-          (reverse (funcall bare (- first 4) (1- first)))
-          (gemini-companion-comment-below comment)
-          (and (<= end (length lines)) (funcall bare end (+ end 3))))))
+(defun gemini-companion-comment--set-first (comment first)
+  "Record that the lines of COMMENT begin at the line FIRST."
+  (setf (gemini-companion-comment-first comment) first
+        (gemini-companion-comment-last comment) first))
 
 (defun gemini-companion-comment--equal-p (quoted lines start)
   "Return non-nil if LINES have QUOTED from index START on.
@@ -248,23 +237,10 @@ QUOTED are lines without newlines."
   "Return LINE without a newline at its end."
   (string-remove-suffix "\n" line))
 
-(defun gemini-companion-comment--fits-p (comment lines first)
-  "Return non-nil if the lines around FIRST in LINES are those around COMMENT.
-If COMMENT had fewer than three lines there, the text must begin or end."
-  (let* ((above (gemini-companion-comment-above comment))
-         (below (gemini-companion-comment-below comment))
-         (beg (- first 1 (length above)))
-         (end (+ first -1 (length (gemini-companion-comment-lines comment)))))
-    (and (gemini-companion-comment--equal-p (reverse above) lines beg)
-         (or (length> above 2) (= 0 beg))
-         (gemini-companion-comment--equal-p below lines end)
-         (or (length> below 2) (<= (length lines) (+ end (length below)))))))
-
 (defun gemini-companion-comment--find (comment lines)
   "Return the number of the first line of COMMENT in LINES, or nil.
 LINES is a vector of strings with newlines.  Of several equal lines, return the
-nearest ones to the last known position; but first of those that have the same
-lines around them as COMMENT had."
+nearest ones to the last known position, rather below it than above."
   (let* ((quoted (gemini-companion-comment-lines comment))
          (matches (and quoted
                        (cl-loop for i from 0 to (- (length lines) (length quoted))
@@ -274,11 +250,7 @@ lines around them as COMMENT had."
                    (gemini-companion-comment-last comment)
                    1)))
     (car (seq-sort-by (lambda (number) (abs (- number near))) #'<
-                      (or (seq-filter
-                           (apply-partially #'gemini-companion-comment--fits-p
-                                            comment lines)
-                           matches)
-                          matches)))))
+                      (nreverse matches)))))
 
 (defun gemini-companion-comment--range (comment lines)
   "Return (FIRST . LAST), where COMMENT is in LINES, from 1 on, or nil.
@@ -584,8 +556,7 @@ It is the buffer of the proposal or plan, or else the one that visits the file."
 (defun gemini-companion-comment--move (comment lines &optional in-place)
   "Move the overlay of COMMENT to its lines in LINES, those of the current buffer.
 If LINES do not have them, move it to the top.  If IN-PLACE is non-nil, only
-lines that differ were replaced, so the overlay stays if it is on its lines,
-with the same lines around them."
+lines that differ were replaced, so the overlay stays if it is on its lines."
   (let* ((first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment--now comment)))
          (quoted (gemini-companion-comment-lines comment)))
@@ -598,13 +569,11 @@ with the same lines around them."
         (gemini-companion-comment--cover comment line line)))
      (t
       (let ((number (if (and now
-                             (gemini-companion-comment--equal-p quoted lines (1- now))
-                             ;; If two lines are equal, one may have been removed.
-                             (gemini-companion-comment--fits-p comment lines now))
+                             (gemini-companion-comment--equal-p quoted lines (1- now)))
                         now
                       (gemini-companion-comment--find comment lines))))
         (if number
-            (gemini-companion-comment--set-anchor comment lines number)
+            (gemini-companion-comment--set-first comment number)
           (setf (gemini-companion-comment-first comment) nil))
         (gemini-companion-comment--cover
          comment number (and number (+ number (length quoted) -1))))))))
@@ -629,17 +598,14 @@ This is a hook of OVERLAY for modifications; AFTER is nil before the change."
   ;; In Emacs 28, undo moves the ends of overlays after that.
   (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t))
 
-(defun gemini-companion-comment--remember (comment lines)
-  "Record the lines around the lines of COMMENT in LINES, those of its buffer.
-If the lines of COMMENT were deleted there, record that they are gone."
-  (let ((now (gemini-companion-comment--now comment)))
-    (cond ((not (gemini-companion-comment--live-p comment))
-           (when (gemini-companion-comment--anchored-p comment)
-             (setf (gemini-companion-comment-first comment) nil)))
-          ((and now
-                (gemini-companion-comment--equal-p
-                 (gemini-companion-comment-lines comment) lines (1- now)))
-           (gemini-companion-comment--set-anchor comment lines now)))))
+(defun gemini-companion-comment--remember (comment)
+  "Record on which line of its buffer COMMENT is, or that its lines are gone."
+  (cond ((not (gemini-companion-comment--anchored-p comment)))
+        ((not (gemini-companion-comment--live-p comment))
+         (setf (gemini-companion-comment-first comment) nil))
+        ((gemini-companion-comment-first comment)
+         (gemini-companion-comment--set-first
+          comment (gemini-companion-comment--now comment)))))
 
 (defun gemini-companion-comment--here ()
   "Return the comments that the current buffer displays."
@@ -650,12 +616,9 @@ If the lines of COMMENT were deleted there, record that they are gone."
                       (overlays-in (point-min) (point-max))))))
 
 (defun gemini-companion-comment--before-revert ()
-  "Record the lines around the comments in the current buffer.
+  "Record the positions of the comments in the current buffer.
 Its text will be reverted, or merged with what a CLI has written."
-  (when-let* ((comments (gemini-companion-comment--here)))
-    (let ((lines (gemini-companion-comment--text)))
-      (dolist (comment comments)
-        (gemini-companion-comment--remember comment lines)))))
+  (mapc #'gemini-companion-comment--remember (gemini-companion-comment--here)))
 
 (defun gemini-companion-comment--after-revert ()
   "Search for the comments in the current buffer after a revert.
@@ -752,15 +715,11 @@ Only the beginning of a very long text is displayed."
   (string-replace "\n" "\n     " (truncate-string-to-width text 4000 nil nil t)))
 
 (defun gemini-companion-comment--hide (comment)
-  "Delete the overlay of COMMENT, and record its line and the lines around it."
+  "Delete the overlay of COMMENT, and record on which line it was."
   (when-let* ((overlay (gemini-companion-comment-overlay comment)))
     (when (overlay-buffer overlay)
-      (with-current-buffer (overlay-buffer overlay)
-        (gemini-companion-comment--remember comment
-                                            (gemini-companion-comment--text))))
-    (setf (gemini-companion-comment-first comment)
-          (gemini-companion-comment--now comment)
-          (gemini-companion-comment-overlay comment) nil)
+      (gemini-companion-comment--remember comment))
+    (setf (gemini-companion-comment-overlay comment) nil)
     (delete-overlay overlay)))
 
 (defun gemini-companion-comment--detach ()
@@ -949,7 +908,7 @@ A comment on an excluded hunk is on the lines that the file keeps instead."
              (first (or (gemini-companion-comment--find comment lines)
                         (gemini-companion-comment--on-kept edit comment lines))))
         (if first
-            (gemini-companion-comment--set-anchor comment lines first)
+            (gemini-companion-comment--set-first comment first)
           (setf (gemini-companion-comment-first comment) nil))))
     (push comment gemini-companion-comment--all)
     ;; What was accepted is not written yet: its lines would be displayed as gone.
@@ -1005,7 +964,7 @@ the file as a whole."
                                   (min (cdr range) (length lines))))
               ;; The empty line after the last newline.
               (list "")))
-    (gemini-companion-comment--set-anchor comment lines (car range)))
+    (gemini-companion-comment--set-first comment (car range)))
   comment)
 
 ;;;; Life
@@ -1054,8 +1013,6 @@ Emacs still asks about comments that no CLI has received."
                         :lines (gemini-companion-comment-lines comment)
                         :first (gemini-companion-comment--now comment)
                         :last (gemini-companion-comment-last comment)
-                        :above (gemini-companion-comment-above comment)
-                        :below (gemini-companion-comment-below comment)
                         :text (gemini-companion-comment-text comment)
                         :copied (gemini-companion-comment-copied comment))))
           (gemini-companion-comments-unsent)))
@@ -1072,7 +1029,9 @@ Emacs still asks about comments that no CLI has received."
                                     (gemini-companion-comment-text comment))))
                       gemini-companion-comment--all)
       (gemini-companion-comment--add
-       (let ((comment (apply #'gemini-companion-comment--make slots)))
+       ;; Earlier versions saved the lines around it.
+       (let ((comment (apply #'gemini-companion-comment--make
+                             :allow-other-keys t slots)))
          ;; A session does not outlive Emacs: its facts were saved.
          (when-let* ((facts (gemini-companion-comment-session comment)))
            (setf (gemini-companion-comment-session comment)

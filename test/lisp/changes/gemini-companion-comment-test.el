@@ -307,7 +307,7 @@ sent; exit anyway? " asked))
       (`(,before ,line ,after ,expected)
        '(;; A pull adds lines above and below.
          ("a\nb\nc\n" 2 "x\ny\na\nb\nz\nc\n" "a:4\n> b\nWhy?")
-         ;; The line is there twice, and so are no lines around it.
+         ;; The line is there twice: it is the nearest one, and rather below.
          ("f {\n}\ng {\n}\nh\n" 4 "i\nf {\n}\ng {\n}\nh\n" "a:5\n> }\nWhy?")
          ;; One of two equal lines is left.
          ("x\nx\nz\n" 1 "x\nz\n" "a:1\n> x\nWhy?")
@@ -390,26 +390,24 @@ sent; exit anyway? " asked))
       (search-forward "x {\n")
       (gemini-companion-comment-test-comment "Why?")
       (should (equal "a:4\n> }\nWhy?" (funcall sent)))
-      ;; The CLI writes equal lines above, but the same lines are around these.
-      (setq text (concat "y {\n}\n" (string-replace "f {\n}\n" "" text)))
-      (setq text (string-replace "1\n2\n" "0\n1\n2\n" text))
+      ;; The CLI writes lines above.
+      (setq text (concat "y {\n" text))
       (gemini-companion-test-writes "a" text session)
-      (should (equal "a:7\n> }\nWhy?" (funcall sent)))
+      (should (equal "a:5\n> }\nWhy?" (funcall sent)))
       ;; Others stash all that, write above, and bring it back.
       (gemini-companion-test-write (expand-file-name "a" directory) "0\nf {\n}\n")
-      ;; The nearest equal line.
       (should (equal "a:3\n> }\nWhy?" (funcall sent)))
       (gemini-companion-test-write (expand-file-name "a" directory) (concat "0\n" text))
-      (should (equal "a:8\n> }\nWhy?" (funcall sent)))
+      (should (equal "a:6\n> }\nWhy?" (funcall sent)))
       (find-file (expand-file-name "a" directory))
-      (should (equal '((8 . ">> Why?")) (gemini-companion-comment-test-shown)))
+      (should (equal '((6 . ">> Why?")) (gemini-companion-comment-test-shown)))
       ;; The record has another name then, and the comment has, too.
       (rename-file (expand-file-name "a" directory) (expand-file-name "b" directory))
       (set-visited-file-name (expand-file-name "b" directory) t t)
       (set-visited-file-modtime)
       (kill-buffer)
-      (gemini-companion-test-writes "b" (concat "}\n0\n" text) session)
-      (should (equal "b:9\n> }\nWhy?" (funcall sent)))
+      (gemini-companion-test-writes "b" (concat "0\n0\n" text) session)
+      (should (equal "b:7\n> }\nWhy?" (funcall sent)))
       ;; None is left.
       (gemini-companion-test-writes "b" "0\n" session)
       (should (equal "b\n> }\nWhy?" (funcall sent))))))
