@@ -249,28 +249,15 @@ buffer.  Ediff calls this after it has selected another difference."
 
 (defun gemini-companion-ediff--brief-help ()
   "Return the line of the control panel: the current hunk and the first keys.
-No key is cut off; those that have no room are omitted, the answers last."
-  (let ((room (- (min 78 (1- (frame-width)))
-                 (string-width (gemini-companion-ediff--numbers))))
-        (chosen nil)
-        (order '("C-c C-c" "C-c C-k" "?" "q" "a"))
-        (keys `(("C-c C-c" "accept") ("C-c C-k" "reject")
-                ,@(if (gemini-companion-review-requested-p)
-                      '(("a" "exclude") ("e" "edit"))
-                    `((,(substitute-command-keys "\\[gemini-companion-review]")
-                       "letters")))
-                ("q" "ask") ("?" "all"))))
-    (pcase-dolist (`(,key ,word)
-                   (seq-sort-by (lambda (key)
-                                  (or (seq-position order (car key)) (length order)))
-                                #'< keys))
-      (setq room (- room 3 (string-width key) (string-width word)))
-      (when (<= 0 room)
-        (push key chosen)))
-    (apply #'concat (gemini-companion-ediff--numbers)
-           (cl-loop for (key word) in keys
-                    when (member key chosen)
-                    collect (concat "  " (propertize key 'face 'bold) " " word)))))
+A narrow frame cuts off the last ones."
+  (apply #'concat (gemini-companion-ediff--numbers)
+         (cl-loop for (key word) in
+                  `(("C-c C-c" "accept") ("C-c C-k" "reject") ("?" "all") ("q" "ask")
+                    ,@(if (gemini-companion-review-requested-p)
+                          '(("a" "exclude") ("e" "edit"))
+                        `((,(substitute-command-keys "\\[gemini-companion-review]")
+                           "letters"))))
+                  collect (concat "  " (propertize key 'face 'bold) " " word))))
 
 (defun gemini-companion-ediff--long-help ()
   "Return the text of the control panel with all keys."
