@@ -22,8 +22,9 @@
 ;; rest, which is not read if that differs.  A file that cannot be read is put aside, and
 ;; a message names what it was about.
 ;;
-;; One Emacs saves at a time.  Others do so, and restore that, once it has ended.  Nothing is saved of files
-;; that are not shared; this is checked before each write, and when the rules have changed.
+;; One Emacs saves at a time.  Others do so, and restore that, once it has ended.  Nothing
+;; is saved of files that are not shared; this is checked before each write, and when the
+;; rules have changed.
 
 ;;; Code:
 
