@@ -214,8 +214,11 @@ def test_no_review_begins_in_a_prompt_over_one_that_stays(world: World) -> None:
     first, second = world.file("a.txt", OLD), world.file("b.txt", OLD)
     mine = world.file("mine.txt", "mine\n")
     emacs = world.emacs(first, second, mine, extra=SETUP + PATIENT)
-    before = emacs.value('(e2e-begin "mine.txt")')
+    emacs.value('(e2e-begin "mine.txt")')
     emacs.eval(f"(e2e-propose {lisp(first)} {lisp(NEW)})")
+    # Its row is displayed as soon as no key was typed for a moment.
+    emacs.holds('(get-buffer-window "*gemini*")', "the overview is displayed")
+    before = emacs.value("(e2e-windows)")
     emacs.keys("C-c", "r")
     emacs.holds(f"(and (gemini-companion-edit-shown) {DRAWN})")
     emacs.keys("C-c", "C-c")
