@@ -22,9 +22,8 @@
 ;; rest, which is not read if that differs.  A file that cannot be read is put aside, and
 ;; a message names what it was about.
 ;;
-;; One Emacs saves at a time.  Others do so, and restore that, once it has ended.  Nothing
-;; is saved of files that are not shared; this is checked before each write, and when the
-;; rules have changed.
+;; One Emacs saves at a time.  Others do so once it has ended.  Nothing is saved of files
+;; that are not shared; this is checked before each write, and when the rules have changed.
 
 ;;; Code:
 
@@ -267,18 +266,16 @@ Report those whose headers cannot be read."
   (expand-file-name "lock" (gemini-companion-saved--directory)))
 
 (defun gemini-companion-saved--began (pid)
-  "Return when the process PID has begun, in seconds, or nil if that is unknown.
-Return nil also for a process that was killed, and is only listed."
-  (let ((attributes (gemini-companion-text-process-attributes pid)))
-    (when-let* ((start (alist-get 'start attributes))
-                ((not (equal "Z" (alist-get 'state attributes)))))
-      (floor (float-time start)))))
+  "Return when the process PID has begun, in seconds, or nil if that is unknown."
+  (when-let* ((start (alist-get 'start
+                                (gemini-companion-text-process-attributes pid))))
+    (floor (float-time start))))
 
-(defun gemini-companion-saved--other (&optional certain)
+(defun gemini-companion-saved--other ()
   "Return a phrase for the other Emacs that has the lock, or nil.
 A process with the same number that has begun at another time is another
 program.  Whether an Emacs of another host still runs is unknown: it counts as
-ended if it has saved nothing for ten minutes, or if CERTAIN is non-nil."
+ended if it has saved nothing for ten minutes."
   (let ((file (gemini-companion-saved--lock-file)))
     (pcase (ignore-errors (gemini-companion-saved--decode
                            (gemini-companion-text-bytes file 1000)))
@@ -289,18 +286,10 @@ ended if it has saved nothing for ten minutes, or if CERTAIN is non-nil."
                           ;; The time is computed from that of the system.
                           ((< (abs (- now began)) 10)))
                 (format "Emacs process %d" pid)))
-             (certain nil)
              ((< (float-time (time-since (file-attribute-modification-time
                                           (file-attributes file))))
                  600)
               (format "the Emacs on %s" host)))))))
-
-(defun gemini-companion-saved--tell (other)
-  "Display which OTHER Emacs the changes are saved by, unless that was displayed."
-  (unless (equal other gemini-companion-saved--other)
-    (setq gemini-companion-saved--other other)
-    (message "Changes left are saved by %s; once that has ended, this Emacs \
-restores them, and saves its own" other)))
 
 (defun gemini-companion-saved--lock ()
   "Let this Emacs be the one that may save; return nil if another one is."
@@ -308,7 +297,10 @@ restores them, and saves its own" other)))
         (other (gemini-companion-saved--other)))
     (cond (other
            (setq gemini-companion-saved--lock nil)
-           (ignore (gemini-companion-saved--tell other)))
+           (unless (equal other gemini-companion-saved--other)
+             (message "Changes left are saved by %s; this Emacs saves its own once that \
+has ended" other))
+           (ignore (setq gemini-companion-saved--other other)))
           ((and gemini-companion-saved--lock (file-exists-p file))
            (ignore-errors (set-file-times file))
            t)
@@ -617,9 +609,6 @@ If nothing of that is left, and FILE is old, delete FILE."
   "Restore what is saved of the file that the current buffer visits."
   (gemini-companion-log-guarded "Restoring saved changes"
     (when (and buffer-file-name (not (file-remote-p buffer-file-name)))
-      (when (and gemini-companion-saved--other (null (gemini-companion-saved--other)))
-        (setq gemini-companion-saved--other nil)
-        (gemini-companion-saved--find-files))
       (gemini-companion-saved--restore-file
        (gemini-companion-text-true-name buffer-file-name)))))
 
@@ -642,11 +631,7 @@ If nothing of that is left, and FILE is old, delete FILE."
 (cl-defmethod gemini-companion-part-start ((_part (eql 'saved)))
   "Find what the last Emacs has saved."
   (gemini-companion-log-guarded "Reading saved changes"
-    (if-let* (((gemini-companion-saved--files ""))
-              (other (gemini-companion-saved--other 'certain)))
-        ;; Both would send what is saved, such as comments.
-        (gemini-companion-saved--tell other)
-      (gemini-companion-saved--find-files)))
+    (gemini-companion-saved--find-files))
   (gemini-companion-saved--use-buffers))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'saved)))

@@ -744,38 +744,6 @@ Before the next restart, call REPAIR, if given, with the name."
       (should (eq runs (null (gemini-companion-changes-of-file
                               (gemini-companion-text-true-name "a"))))))))
 
-;; They were restored when the mode was turned on.
-(ert-deftest gemini-companion-saved-second-emacs-begins-without-what-the-first-has-saved ()
-  (gemini-companion-saved-test-with '(("a" "1\n"))
-    (gemini-companion-test-writes "a" "one\n" session)
-    (find-file "a")
-    (gemini-companion-saved-test-save)
-    (gemini-companion-saved-test-end)
-    (let ((process (make-process :name "first" :command '("sleep" "1000"))))
-      (unwind-protect
-          (progn
-            (gemini-companion-saved-test-set-lock
-             (system-name) (process-id process)
-             (floor (float-time (alist-get 'start (process-attributes
-                                                   (process-id process))))))
-            (should (string-match-p
-                     (format "\\`Changes left are saved by Emacs process %d; [^\n]*\n\\'"
-                             (process-id process))
-                     (ert-with-message-capture messages
-                       (let ((inhibit-message nil))
-                         (gemini-companion-saved-test-begin)
-                         (find-file "a")
-                         (gemini-companion-saved-test-be-idle))
-                       messages)))
-            (should-not (gemini-companion-test-left)))
-        (delete-process process)))
-    (let ((file (expand-file-name "a")))
-      (gemini-companion-test-eventually
-        (progn
-          (kill-buffer "a")
-          (find-file file)
-          (eql 1 (gemini-companion-test-left)))))))
-
 (ert-deftest gemini-companion-saved-changes-that-another-emacs-has-deleted-are-no-problem ()
   (gemini-companion-saved-test-with '(("a" "1\n"))
     (gemini-companion-test-writes "a" "one\n" session)
