@@ -1066,7 +1066,7 @@ or beside a change that is left are omitted.  SEEN is the
                  (lambda (change)
                    (seq-some (apply-partially #'gemini-companion-changes--overlap-p change)
                              left))
-                 (gemini-companion-record-decided look #'gemini-companion-edit-turn))))
+                 (gemini-companion-record-decided look))))
       (dolist (change all)
         (gemini-companion-changes--sort-edits record change))
       (gemini-companion-changes--apart all))))

@@ -1458,26 +1458,22 @@ be there without it.  Else STATE is `undone': LINES are the current lines there,
 and WITH are those that would be there with the hunks."
   state with)
 
-(defun gemini-companion-record-decided (look &optional turn-of)
+(defun gemini-companion-record-decided (look)
   "Return what hunks that were reviewed or undone did to LOOK.
 The value is a list of `gemini-companion-record-decided's: those that are kept,
-and those that are undone, in order.  Several hunks at one position are one
-element.  But if TURN-OF, a function, returns different turns, compared by `eq',
-for the edits of kept hunks, each turn has elements of its own, with what it did
-to the text before it.  Omit what others, or later turns, have changed since."
+in order, and those that are undone, in order.  Several hunks at one position
+are one element.  Omit what others have changed since."
   (append
-   (cl-loop
-    for turn in (gemini-companion-record--turns look (or turn-of #'ignore))
-    append (mapcar (lambda (change)
-                     (gemini-companion-record--decide change 'kept
-                                                      (gemini-companion-hunk-lines change)
-                                                      nil))
-                   (gemini-companion-record--differences
-                    look
-                    (lambda (hunk)
-                      (not (or (gemini-companion-record-hunk-undone hunk)
-                               (gethash hunk turn))))
-                    (lambda (hunk) (gethash hunk turn)))))
+   (mapcar (lambda (change)
+             (gemini-companion-record--decide change 'kept
+                                              (gemini-companion-hunk-lines change)
+                                              nil))
+           (gemini-companion-record--differences
+            look
+            (lambda (hunk)
+              (not (or (gemini-companion-record-hunk-undone hunk)
+                       (gemini-companion-record--kept-p hunk))))
+            #'gemini-companion-record--kept-p))
    (mapcar (lambda (change)
              (gemini-companion-record--decide
               change 'undone
@@ -1486,24 +1482,6 @@ to the text before it.  Omit what others, or later turns, have changed since."
            (gemini-companion-record--differences
             look (lambda (_) t)
             #'gemini-companion-record-hunk-undone))))
-
-(defun gemini-companion-record--turns (look turn-of)
-  "Return the hunks of LOOK that are kept, a list of a set for each turn.
-For TURN-OF, see `gemini-companion-record-decided'."
-  (let ((before nil)
-        (turns nil))
-    (seq-doseq (line look)
-      (unless (or (not (gemini-companion-record--touched-p line))
-                  (eq before (cdr line)))
-        (setq before (cdr line))
-        (pcase-dolist (`(,hunk) before)
-          (when (gemini-companion-record--kept-p hunk)
-            (let ((turn (funcall turn-of (gemini-companion-record-hunk-edit hunk))))
-              (puthash hunk t
-                       (or (alist-get turn turns)
-                           (setf (alist-get turn turns)
-                                 (make-hash-table :test 'eq)))))))))
-    (mapcar #'cdr turns)))
 
 (defun gemini-companion-record--kept-p (hunk)
   "Return non-nil if HUNK is of an edit, reviewed, and not undone."

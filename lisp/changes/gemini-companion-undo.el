@@ -213,10 +213,7 @@ NAME is that of the file; for UNIT and ASK, see `gemini-companion-undo--plan'."
      :name name :count count :remote (gemini-companion-names-of-copy path)
      :step (gemini-companion-step-of-changes record own hunks t)
      :others (if ask (length others) 0)
-     :concern (and (or (eq unit 'line)
-                       (not (eq own changes))
-                       ;; A later turn may have written in its place.
-                       (seq-some #'gemini-companion-record-decided-p changes))
+     :concern (and (or (eq unit 'line) (not (eq own changes)))
                    (gemini-companion-changes-conflict record hunks)
                    'changed))))
 

@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; The rows of the overview, as a tree: requests that await an answer and, for each CLI,
-;; its turns, their files, and their changes.  A change left that several turns have
-;; written belongs to the newest of them, so it is counted once.
+;; its turns, their files, and their changes.  A change that several turns have written
+;; belongs to the newest of them, so it is counted once.
 ;;
 ;; This file records nothing.  The file `gemini-companion-overview-draw' draws the rows.
 

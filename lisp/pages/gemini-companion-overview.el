@@ -691,9 +691,9 @@ undoes it.  On such a change, take that back."
 This changes the files, or only the buffer of a file with unsaved text.  A new
 file is deleted.  You are asked about several files and about new ones, and on a
 row also about lines of others.  A change at point is replaced by the lines that
-are displayed as removed, even if two turns have written it.  On a row, or if
-the change is kept, what an earlier turn has done in the same lines stays, and
-counts in that turn.  With an active region, undo its lines.
+are displayed as removed, even if two turns have written it.  On a row, what an
+earlier turn has done in the same lines stays, and counts in that turn.  With an
+active region, undo its lines.
 
 With WHOLE, a prefix argument, undo everything that the edits of the file or
 turn at point have done, including what you have kept: the file gets its

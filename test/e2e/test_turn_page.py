@@ -8,7 +8,7 @@ import pytest
 from harness import copilot
 from harness.emacs import STATE, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
-from harness.model import Part, edit, read_file, replace, say, write_file
+from harness.model import Part, edit, read_file, say, write_file
 from harness.wait import eventually
 from harness.world import World
 from test_compose import last_message
@@ -99,33 +99,6 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
     emacs.keys("M-<")
     emacs.wait_for("since your comments")
     emacs.becomes("(gemini-companion-changes-left)", 4)
-    asks_again(emacs)
-
-
-@pytest.mark.shared("term")
-def test_row_has_what_its_turn_did_to_what_was_kept(world: World) -> None:
-    file = world.file("bill.py", OLD)
-    emacs, cli = world.run_pair(file)
-    emacs.command("gemini-companion-auto-accept", "without review?")
-    kept = OLD.replace("five\n", "fünf\n")
-    for before, after in ((OLD, kept), (kept, kept.replace("fünf\n", "cinq\n"))):
-        emacs.eval('(progn (pop-to-buffer "*gemini: project*") nil)')
-        cli.is_free(replace(file, before, after))
-        emacs.becomes("(gemini-companion-changes-left)", 1)
-        emacs.command("gemini-companion-turn-page")
-        emacs.wait_for("1 left")
-        emacs.keys("k")
-        emacs.says("Kept 1 change; nothing left")
-    unfolds(emacs, "bill.py")
-    emacs.wait_for("k-fünf")
-    emacs.wait_for("k+cinq")
-    goes_to(emacs, "  bill.py  ", "cinq")
-    emacs.keys("u")
-    emacs.says("Undid 1 change of bill.py")
-    assert file.read_text() == kept
-    unfolds(emacs, "bill.py")
-    emacs.wait_for("k-five")
-    emacs.wait_for("k+fünf")
     asks_again(emacs)
 
 

@@ -165,30 +165,6 @@ what became of hunks there; `without' returns the text without hunks."
                                      (gemini-companion-record-decided-with change)))
                              (gemini-companion-record-decided (look "A b c"))))))))
 
-;; All were one element: its lines were those from before the first edit.
-(ert-deftest gemini-companion-record-has-what-each-turn-did-to-kept-lines ()
-  (gemini-companion-record-test-with "a b c d"
-    (dolist (hunk (append (write 'one "A B c d") (write 'two "A B C d")
-                          (write 'three "A B2 C d")))
-      (setf (gemini-companion-record-hunk-reviewed hunk) 'kept))
-    (cl-flet ((decided (turns)
-                (mapcar (lambda (change)
-                          (list (words (gemini-companion-hunk-lines change))
-                                (words (gemini-companion-record-change-now change))
-                                (gemini-companion-record-change-edits change)))
-                        (gemini-companion-record-decided
-                         (look "A B2 C d")
-                         (and turns (lambda (edit) (alist-get edit turns)))))))
-      (should (equal '("a b c" "A B2 C" (one three two))
-                     (let ((all (decided nil)))
-                       (should (length= all 1))
-                       (append (seq-take (car all) 2)
-                               (list (sort (nth 2 (car all)) #'string<))))))
-      ;; The second and the third edit are of one turn.
-      (should (equal '(("B c" "B2 C" (two three)) ("a b" "A" (one)))
-                     (sort (decided '((one . 1) (two . 2) (three . 2)))
-                           (lambda (a b) (string< (car a) (car b)))))))))
-
 (ert-deftest gemini-companion-record-reviews-what-was-accepted ()
   (gemini-companion-record-test-with "a b c d e"
     (write 'one "a B c d e")

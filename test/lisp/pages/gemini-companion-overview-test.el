@@ -914,9 +914,9 @@ no commit has the file."
 
 ;; A diff has the lines before both turns; undoing brought back those of the first one.
 (ert-deftest gemini-companion-overview-undo-of-a-change-gives-the-lines-it-shows ()
-  ;; In a visited file or not.
-  (dolist (visited '(t nil))
-    (ert-info ((format "%s" visited))
+  ;; A left change, and a kept one; in a visited file or not.
+  (pcase-dolist (`(,keeps ,visited) '((nil t) (t t) (nil nil)))
+    (ert-info ((format "%s %s" keeps visited))
       (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
         (gemini-companion-overview-test-turns session
           ("First" ("a" "1\ntwo\n3\n4\n5\n6\n7\n"))
@@ -925,69 +925,17 @@ no commit has the file."
         (when visited
           (find-file "a"))
         (gemini-companion-turn-page)
+        (when keeps
+          (gemini-companion-overview-test-go-to "\\+zwei")
+          (gemini-companion-overview-test-keys "k"))
         (gemini-companion-overview-test-go-to "\\+zwei")
-        (should (member "-2" (gemini-companion-overview-test-lines)))
+        (should (member (if keeps "k-2" "-2") (gemini-companion-overview-test-lines)))
         (should (equal "Undid 1 change of a; nothing left, q quits"
                        (gemini-companion-overview-test-keys "u")))
         (should (equal "1\n2\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
         (gemini-companion-overview-test-keys "C-/")
         (should (equal "1\nzwei\n3\n4\n5\n6\n7\n"
                        (gemini-companion-text-read "a")))))))
-
-;; What was kept in the first turn became a part of the change of the second one.
-(ert-deftest gemini-companion-overview-row-has-what-its-turn-did-to-a-kept-change ()
-  (pcase-dolist (`(,keys ,undone) '(("u" t) ("C-u u" t) ("k" nil)))
-    (ert-info (keys)
-      (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
-        (cl-flet ((turn (prompt text new)
-                    (gemini-companion-state-report session 'prompt prompt)
-                    (gemini-companion-test-writes "a" text session)
-                    (gemini-companion-state-report session 'end nil)
-                    (gemini-companion-turn-page)
-                    (gemini-companion-overview-test-go-to new)
-                    (gemini-companion-overview-test-keys "k")))
-          (turn "First" "1\ntwo\ndrei\n" "\\+two")
-          (turn "Second" "1\nzwei\ndrei\n" "\\+zwei")
-          (gemini-companion-overview-test-keys "4")
-          (should (equal '("1" "k-two" "k+zwei" "drei")
-                         (seq-take (cdr (member "▾ auto  +1 −1  a  kept"
-                                                (gemini-companion-overview-test-lines)))
-                                   4)))
-          ;; The rest is of the first turn.
-          (should (gemini-companion-overview-test-rows "First  1 file  \\+1 −2"))
-          (gemini-companion-overview-test-go-to "k\\+zwei")
-          (let ((current-prefix-arg nil))
-            (gemini-companion-overview-test-keys keys 'yes))
-          (should (equal (if undone "1\ntwo\ndrei\n" "1\nzwei\ndrei\n")
-                         (gemini-companion-text-read "a")))
-          (should (eql (unless undone 1) (gemini-companion-test-left)))
-          (when undone
-            ;; The change of the first turn is whole again, and kept.
-            (should (gemini-companion-overview-test-rows "First  1 file  \\+2 −2"))
-            (gemini-companion-overview-test-go-to "k\\+two")
-            (gemini-companion-overview-test-keys "u")
-            (should (equal "1\n2\n3\n" (gemini-companion-text-read "a")))))))))
-
-;; Lines were put beside those of the second turn, without a question.
-(ert-deftest gemini-companion-overview-asks-before-it-undoes-beneath-a-later-turn ()
-  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
-    (gemini-companion-overview-test-turns session
-      ("First" ("a" "1\ntwo\ndrei\n")))
-    (gemini-companion-turn-page)
-    (gemini-companion-overview-test-go-to "\\+two")
-    (gemini-companion-overview-test-keys "k")
-    (gemini-companion-overview-test-turns session
-      ("Second" ("a" "1\nzwei\ndrei\n")))
-    (gemini-companion-turn-page)
-    (gemini-companion-overview-test-keys "4")
-    (gemini-companion-overview-test-go-to "k\\+drei")
-    (should (string-search "lines changed since"
-                           (gemini-companion-test-refusal
-                             (cl-letf (((symbol-function 'gemini-companion-choice-key)
-                                        (lambda (prompt &rest _)
-                                          (user-error "%s" prompt))))
-                               (gemini-companion-overview-undo)))))
-    (should (equal "1\nzwei\ndrei\n" (gemini-companion-text-read "a")))))
 
 ;; Both CLIs wrote in the same lines.
 (ert-deftest gemini-companion-overview-undoes-what-one-of-two-clis-did ()
