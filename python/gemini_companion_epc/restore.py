@@ -190,8 +190,10 @@ def _modes(status: os.stat_result | None, file: File, store: Store, plan: Plan) 
     is_executable = file.then_mode == _EXECUTABLE
     if status is None or stat.S_ISLNK(status.st_mode):
         modes = (0o777 if is_executable else 0o666) & plan.modes
-        return store.private.get(file.name, modes)
-    modes = stat.S_IMODE(status.st_mode)
+        # Since the text was written, it may have been made executable, or no more so.
+        modes = store.private.get(file.name, modes)
+    else:
+        modes = stat.S_IMODE(status.st_mode)
     if is_executable == bool(modes & stat.S_IXUSR):
         return modes
     # Those who can read it can execute it.

@@ -887,9 +887,11 @@ class Timeline:
             rows = await _in_thread(self._rows, changes, contents)
             facts.update(await _in_thread(self._lost, store, interval, contents))
             facts["private"] = [
-                [each.path, store.private[each.path]]
+                [each.path, modes]
                 for each in changes
-                if not each.after and each.path in store.private
+                if not each.after
+                # The next call may take note of it at the same time.
+                and (modes := store.private.get(each.path)) is not None
             ]
             before = interval.before.snapshot.tree
             facts["made"] = await _in_thread(store.new_directories, before, changes)

@@ -139,6 +139,10 @@ def test_what_few_may_read_comes_back_as_that(tmp_path: Path) -> None:
         assert (scene.root / name).lstat().st_mode & 0o777 == 0o600
     assert scene.restore(undone=False) == {}
     assert (scene.root / "new").stat().st_mode & 0o777 == 0o640
+    # A later call has made it executable.
+    scene.store.private["image"] = 0o700
+    assert scene.restore() == {}
+    assert (scene.root / "image").stat().st_mode & 0o777 == 0o600
 
 
 def test_what_others_have_written_stays(tmp_path: Path) -> None:
