@@ -45,7 +45,7 @@ it is checked less often if there are many watches.")
 hooks that would check the file recursively.")
   (first nil :documentation "The stamp at the start.")
   (last nil :documentation "The stamp at the last check.")
-  (since 0 :documentation "Time of the first check with that stamp, in seconds.")
+  (since nil :documentation "Time of the first check with that stamp, in seconds.")
   (followed nil :documentation "The stamp of the last change that FUNCTION has
 handled, by returning non-nil; at first, the stamp at the start.")
   (self-written nil :documentation "The stamp of the last write by this Emacs, or at
@@ -103,7 +103,7 @@ ms to half a second."
   (let* ((stamp (gemini-companion-watch-stamp file))
          (watch (gemini-companion-watch--make
                  :file file :function function :lasting lasting
-                 :first stamp :self-written stamp :last stamp
+                 :first stamp :self-written stamp :last stamp :since (float-time)
                  :followed (if changed 'none stamp))))
     (push watch gemini-companion-watch--all)
     (cl-incf gemini-companion-watch--version)

@@ -42,14 +42,17 @@
 
 ;; A CLI that the machine had stopped there had emptied the file, as was said.
 (ert-deftest gemini-companion-watch-takes-a-file-for-empty-only-after-a-time ()
-  (gemini-companion-test-with-directory '(("a" "one\n") ("b" "one\n"))
+  (gemini-companion-test-with-directory '(("a" "one\n") ("b" "one\n") ("c" ""))
     (let* ((reported nil)
            (watches (mapcar (lambda (file)
                               (gemini-companion-watch-start
-                               file (lambda (watch changed _now)
-                                      (when changed
-                                        (push (gemini-companion-watch-file watch) reported)))))
-                            '("a" "b")))
+                               file
+                               (lambda (watch changed _now)
+                                 (when changed
+                                   (push (gemini-companion-watch-file watch) reported)))
+                               ;; A CLI may have emptied it just before.
+                               (equal "c" file)))
+                            '("a" "b" "c")))
            (check (lambda ()
                     (dotimes (_ 2)
                       (mapc #'gemini-companion-watch-check watches))))
@@ -63,7 +66,7 @@
       (should (equal '("b") reported))
       (setq gemini-companion-watch-empty-seconds 0)
       (funcall check)
-      (should (equal '("a" "b") reported))
+      (should (equal '("c" "a" "b") reported))
       (mapc #'gemini-companion-watch-stop watches))))
 
 (ert-deftest gemini-companion-watch-goes-on-by-itself-until-its-end ()
