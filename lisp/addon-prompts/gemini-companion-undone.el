@@ -22,6 +22,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-part)
 (require 'gemini-companion-record)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
@@ -191,8 +192,10 @@ a file, which the model can read."
     (cond ((gemini-companion-undone--command undone))
           ((null first) (format "%s: your new file was deleted" name))
           ((< last first) (format "%s:%d: lines that you had removed" name first))
-          (t (format "%s:%s" name
-                     (gemini-companion-hunk-range (cons first last)))))))
+          (t (format "%s:%s%s" name
+                     (gemini-companion-hunk-range (cons first last))
+                     ;; Otherwise the model finds its change in the file.
+                     (if (gemini-companion-revert-unsaved path) " (not saved)" ""))))))
 
 (defun gemini-companion-undone--command (undone)
   "Return a phrase about the files that UNDONE is about, and what has written them.

@@ -140,6 +140,17 @@ the next change."
     (gemini-companion-list)
     (should-not (string-search "undone reported" (buffer-string)))))
 
+(ert-deftest gemini-companion-undone-says-that-the-text-is-not-saved ()
+  (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "new\none\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
+    (with-current-buffer (find-file-noselect "a")
+      (goto-char (point-max))
+      (insert "mine\n"))
+    (funcall undo)
+    (should (string-suffix-p "\n\na:1-2 (not saved)" (funcall ask)))
+    (with-current-buffer (find-file-noselect "a")
+      (set-buffer-modified-p nil))))
+
 (ert-deftest gemini-companion-undone-reports-the-files-of-a-command ()
   (gemini-companion-test-needs-add-on 'tools)
   (skip-unless (executable-find "git"))
