@@ -12,8 +12,8 @@
 ;; then the file; or the plan about which a CLI asks.  In a buffer with that text, an
 ;; overlay follows the lines and displays the comment.  In other buffers, and after a
 ;; revert or a command that replaced the lines, they are searched for: the nearest equal
-;; lines, first those with the same lines around them.  If there are none, the comment is
-;; displayed at the top, and sent without a line number.
+;; lines.  If there are none, the comment is displayed at the top, and sent without a line
+;; number.
 ;;
 ;; A comment without lines is about its file.
 
