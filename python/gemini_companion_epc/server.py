@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 # Seconds: for removing the files at the end, for the exit of an Emacs that has closed
 # its pipes, and for a search for processes.
 _CLEANING = 5
-_EXITING = 3
+_EXITING = 30
 _SEARCH = 60
 
 _DEAD = (
@@ -256,7 +256,7 @@ class Server:
         """Exit soon, although connections may be open, and a mount may not answer."""
         cleaning = threading.Thread(target=self._clean, daemon=True)
         cleaning.start()
-        cleaning.join(_CLEANING)
+        cleaning.join(_CLEANING + (_EXITING if self._is_disconnected else 0))
         os._exit(0)
 
     def _clean(self) -> None:
