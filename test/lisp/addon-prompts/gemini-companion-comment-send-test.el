@@ -85,7 +85,7 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-send-comments session)
     (should (equal '("Good.\n\nComments on your changes:\n
 I undid these changes of yours; read the files again:
-a:4-5")
+a:4-5 (not saved)")
                    sent))
     (should-not (gemini-companion-undone-of-session session))))
 
