@@ -56,7 +56,8 @@ class EpcServer:
         """Accept connections, and return the port.
 
         The peer may call ``methods``: ``hello``, which returns the description of the
-        server, only at first.  ``stop`` is also called when it disconnects.
+        server, only at first.  When it disconnects, ``disconnected`` is called; without
+        that, ``stop``.
         """
         self._methods = methods
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
@@ -79,7 +80,7 @@ class EpcServer:
             writer.close()
             if writer is self._peer:
                 self.give_up()
-                self._methods["stop"]()
+                self._methods.get("disconnected", self._methods["stop"])()
 
     async def _hello(self, reader: StreamReader, writer: StreamWriter) -> int:
         """Return the id of a call of hello with the secret and this version.

@@ -105,6 +105,7 @@ class Server:
         self._stop = asyncio.Event()
         self._has_successor = False
         self._is_disconnected = False
+        self._exiting = threading.Lock()
 
     async def run(self) -> None:
         """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
@@ -162,6 +163,7 @@ class Server:
             "serve": self.serve,
             "hand-over": partial(self.stop, has_successor=True),
             "stop": self.stop,
+            "disconnected": self._disconnected,
         }
 
     def _open_log(self) -> None:
@@ -220,7 +222,8 @@ class Server:
 
     def _disconnected(self) -> None:
         """Begin to stop, as Emacs has exited, or is about to."""
-        self._is_disconnected = True
+        # After a stop that Emacs has asked for, it lives on.
+        self._is_disconnected = self._is_disconnected or not self._stop.is_set()
         self.stop()
 
     def interrupt(self) -> None:
@@ -254,10 +257,13 @@ class Server:
 
     def _exit(self) -> None:
         """Exit soon, although connections may be open, and a mount may not answer."""
-        cleaning = threading.Thread(target=self._clean, daemon=True)
-        cleaning.start()
-        cleaning.join(_CLEANING + (_EXITING if self._is_disconnected else 0))
-        os._exit(0)
+        # The time for the end may be over while it removes the files.  If two did that,
+        # the first to be done would exit while the other removes a directory.
+        with self._exiting:
+            cleaning = threading.Thread(target=self._clean, daemon=True)
+            cleaning.start()
+            cleaning.join(_CLEANING + (_EXITING if self._is_disconnected else 0))
+            os._exit(0)
 
     def _clean(self) -> None:
         """Remove all files of this process, and write the rest of the log."""

@@ -337,14 +337,16 @@ def test_a_stalled_client_does_not_prevent_a_stop(
         _left_nothing(emacs)
 
 
+@pytest.mark.parametrize("limits", [{}, {"exit_limit": 0}])
 def test_an_emacs_that_closes_its_pipes_before_it_exits_leaves_no_copies(
-    start: Start,
+    start: Start, limits: dict[str, float]
 ) -> None:
     with subprocess.Popen(["sleep", "1000"]) as dying:
-        emacs = start(emacs_pid=dying.pid)
+        emacs = start(emacs_pid=dying.pid, **limits)
         files = emacs.hello["files"].replace(f"-{emacs.process.pid}-", f"-{dying.pid}-")
         copies = Path(files + "copies")
-        (copies / "home").mkdir(parents=True)
+        for number in range(300):
+            (copies / "home" / str(number)).mkdir(parents=True)
         emacs.hang_up()
         until(lambda: not _discovery_file(emacs).exists())
         dying.kill()
