@@ -180,7 +180,11 @@ def _make_directories(path: str, modes: int) -> None:
     """Make the directory ``path`` and those above it, with ``modes``."""
     if not os.path.isdir(path):
         _make_directories(os.path.dirname(path), modes)
-        os.mkdir(path)
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            # Emacs makes it at the same time, for another file.
+            return
         # This process gives its own files to nobody else.
         os.chmod(path, modes)
 
