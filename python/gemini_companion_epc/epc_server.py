@@ -56,8 +56,7 @@ class EpcServer:
         """Accept connections, and return the port.
 
         The peer may call ``methods``: ``hello``, which returns the description of the
-        server, only at first.  When it disconnects, ``disconnected`` is called; without
-        that, ``stop``.
+        server, only at first.  When it disconnects, ``disconnected`` is called.
         """
         self._methods = methods
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
@@ -80,7 +79,7 @@ class EpcServer:
             writer.close()
             if writer is self._peer:
                 self.give_up()
-                self._methods.get("disconnected", self._methods["stop"])()
+                self._methods["disconnected"]()
 
     async def _hello(self, reader: StreamReader, writer: StreamWriter) -> int:
         """Return the id of a call of hello with the secret and this version.

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 SECRET = "the secret"
 SESSION = {"id": "session", "pid": 12}
 
-METHODS = "roots-update", "diff-accepted", "diff-rejected", "stop"
+METHODS = "roots-update", "diff-accepted", "diff-rejected", "stop", "disconnected"
 
 
 class Loop:
