@@ -183,7 +183,9 @@ def _make_directories(path: str, modes: int) -> None:
         try:
             os.mkdir(path)
         except FileExistsError:
-            # Emacs makes it at the same time, for another file.
+            # Emacs may make it at the same time, for another file.
+            if not os.path.isdir(path):
+                raise
             return
         # This process gives its own files to nobody else.
         os.chmod(path, modes)
