@@ -8,7 +8,7 @@ help:
 	@echo 'make test     lint, ert, pytest and e2e'
 	@echo 'make setup    install what the tests need'
 	@echo 'make lint     compile and lint the Lisp; ruff, mypy and pyright'
-	@echo 'make ert      tests of the Lisp, on every Emacs'
+	@echo 'make ert      tests of the Lisp: all on one Emacs, on others what differs'
 	@echo 'make pytest   tests of the Python server'
 	@echo 'make e2e      real Emacs, real server, real Gemini CLI'
 	@echo 'make fuzz     100,000 random inputs over HTTP and EPC'

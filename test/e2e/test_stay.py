@@ -17,7 +17,7 @@ from harness.emacs import DRAWN, Emacs, lisp
 from harness.world import World
 from test_queue import PATIENT
 
-# The long one begins, and the other has its Emacs.
+# They begin early, as one is long, and the other has its Emacs.
 pytestmark = [pytest.mark.shared("stay"), pytest.mark.long]
 
 COUNT = int(os.environ.get("GC_STAYS", "12"))
