@@ -143,6 +143,17 @@
                 (should (string-match-p "No\\(?:\n;;  \\)? test\n" issue))))))))
     (should (<= 3 files))))
 
+(ert-deftest gemini-companion-lists-of-tests-name-tests ()
+  (let ((tests (gemini-companion-manual-test-tests)))
+    (dolist (list '("test/quick" "test/differs"))
+      (dolist (name (gemini-companion-manual-test-in list
+                      (gemini-companion-manual-test-matches "^\\(\\S-+\\)")))
+        (ert-info ((concat list ": " name))
+          (should (or (member name tests)
+                      (directory-files-recursively
+                       (expand-file-name "test/lisp" gemini-companion-test-root)
+                       (format "\\`%s\\.el\\'" name)))))))))
+
 (ert-deftest gemini-companion-names-in-documents-are-what-they-are-called ()
   (let ((others (gemini-companion-manual-test-tests))
         (wrong nil))
