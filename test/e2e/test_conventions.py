@@ -28,6 +28,7 @@ WROTE = """
 SET_UP = """
 ;; What the test before has set.
 (repeat-mode -1)
+(when (bound-and-true-p which-key-mode) (which-key-mode -1))
 (setq display-buffer-alist nil
       read-extended-command-predicate nil)
 (global-set-key (kbd "C-c g") 'gemini-companion-command-map)

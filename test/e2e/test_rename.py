@@ -33,9 +33,6 @@ EGLOT = f"""
 (when (require 'eglot nil t)
   (add-hook 'python-mode-hook #'eglot-ensure))
 """
-NO_EGLOT = """
-(progn (remove-hook 'python-mode-hook #'eglot-ensure) (eglot-shutdown-all) nil)
-"""
 HAS_SERVER = """
 (with-current-buffer "a.py"
   (and (eglot-current-server) (eglot--server-capable :renameProvider) t))
@@ -237,4 +234,4 @@ def test_a_rename_of_the_model_of_qwen_is_reviewed(world: World) -> None:
     is_interrupted(renamed)
     nothing_is_open(renamed)
     reviews(renamed)
-    renamed.emacs.eval(NO_EGLOT)
+    renamed.emacs.eval("(progn (eglot-shutdown-all) nil)")

@@ -207,8 +207,10 @@ def are_recorded(
     runs(world, cli, shell(COMMAND))
     is_recorded_and_undone(world, emacs)
     world.row = f"{name}: what tools of MCP servers write"
+    before = edits(emacs)
     cli.is_free(call(tool))
     eventually(lambda: f"b.txt: {tool}" in edits(emacs), "it is recorded")
+    assert edits(emacs) == sorted([*before, f"b.txt: {tool}"])
     undo_all(emacs)
     has(world.project / "b.txt", OLD)
     world.row = f"{name}: command in the background"

@@ -164,6 +164,7 @@ def test_what_was_undone_is_in_the_next_result_and_prompt_of_qwen(world: World) 
     unlink(world, emacs)
     cli.is_free()
     assert "gemini-companion" not in cli.screen()
+    world.end_cli()
 
 
 @needs_copilot

@@ -168,6 +168,7 @@ RESET = """
   (dolist (terminal '("*terminal*" "*gemini: project*"))
     (when (get-buffer terminal) (switch-to-buffer terminal)))
   (setq kill-ring nil
+        python-mode-hook nil
         gemini-companion-edit--all nil)
   (message nil)
   (with-current-buffer "*Messages*"

@@ -83,15 +83,13 @@ class Pi(Gemini):
         )
 
     def reset(self) -> None:
-        """Begin a new conversation, if there was one; the extension connects again."""
+        """Begin a new conversation, which is another session to Emacs."""
         self.model.script()
-        if self._typed or self.model.requests:
-            self.command("/new")
-            eventually(self._is_new, "the conversation is new")
-            self.wait_until_connected()
-            self._typed.clear()
-            self._prompts = 0
-            self.model.requests.clear()
+        self.command("/new")
+        eventually(self._is_new, "the conversation is new")
+        self._typed.clear()
+        self._prompts = 0
+        self.model.requests.clear()
 
     def _is_new(self) -> bool:
         """Return whether nothing of the last conversation is on the screen."""

@@ -33,6 +33,7 @@ CLIS = {
 # Until then, names of files are not relative to the project of the CLI.
 KNOWN = """(seq-every-p #'gemini-companion-session-directory
                         (gemini-companion-sessions))"""
+SESSIONS = "(mapcar #'gemini-companion-session-id (gemini-companion-sessions))"
 
 
 class World:
@@ -131,6 +132,12 @@ class World:
             self._cli = self.copilot()
         emacs.becomes("(length (gemini-companion-sessions))", 1)
         return emacs, Reviews(emacs), self._cli
+
+    def end_cli(self) -> None:
+        """End the CLI of a shared world, so that the next test starts its own."""
+        assert self._cli
+        self.tmux.call("kill-session", "-t", f"={self._cli.terminal.name}")
+        self._cli = None
 
     def cli(self, start: Callable[[], Gemini]) -> Gemini:
         """Return the CLI of the previous test in a shared world, or ``start`` it."""
@@ -267,10 +274,16 @@ class World:
                 cli.kill()
 
     def reset(self) -> None:
-        if self._emacs and self._emacs.terminal.is_open():
-            self._emacs.reset()
+        emacs = self._emacs if self._emacs and self._emacs.terminal.is_open() else None
+        if emacs:
+            emacs.eval(f"(progn (setq e2e-old {SESSIONS}) nil)")
+            emacs.reset()
         if self._cli:
             self._cli.reset()
+        if emacs and isinstance(self._cli, Pi):
+            is_new = f"(not (seq-intersection {SESSIONS} e2e-old))"
+            emacs.holds(is_new, "the old session of Pi has ended")
+            self._cli.wait_until_connected()
         self.scratch.clear()
 
     def report(self) -> str:
