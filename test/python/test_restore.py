@@ -347,6 +347,21 @@ def test_a_write_at_the_last_moment_stays(
     assert not scene.drafts()
 
 
+def test_a_directory_that_emacs_makes_at_the_same_moment_has_its_files_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path / "tree", write_all)
+    mkdir = os.mkdir
+
+    def make(path: str) -> None:
+        mkdir(path)
+        mkdir(path)
+
+    monkeypatch.setattr(os, "mkdir", make)
+    assert scene.restore() == {}
+    assert (scene.root / "old/gone").read_text() == "old/gone\n"
+
+
 def test_a_directory_that_cannot_be_written_has_its_files_written(
     tmp_path: Path,
 ) -> None:
