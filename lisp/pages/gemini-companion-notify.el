@@ -137,8 +137,9 @@ A state that has just begun may end at once, as for an auto-accepted edit."
 
 (defun gemini-companion-notify--header ()
   "Return the header line of the terminal of a CLI.
-It has the number of its requests that await an answer, and the key that goes
-there, and the number of prompts that are queued; or how to connect the CLI."
+It has the number of its requests that await an answer elsewhere, and the key
+that goes there, and the number of prompts that are queued; or how to connect
+the CLI."
   (gemini-companion-label-header
    (list
     (if-let* ((session (gemini-companion-session-of-terminal (current-buffer))))
@@ -147,9 +148,14 @@ there, and the number of prompts that are queued; or how to connect the CLI."
          (delq nil
                (list (gemini-companion-notify--waiting
                       (seq-filter (lambda (request)
-                                    (eq (current-buffer)
-                                        (gemini-companion-session-terminal
-                                         (gemini-companion-request-session request))))
+                                    (and (eq (current-buffer)
+                                             (gemini-companion-session-terminal
+                                              (gemini-companion-request-session
+                                               request)))
+                                         ;; The key would lead to this terminal.
+                                         (not (eq (current-buffer)
+                                                  (gemini-companion-request-buffer
+                                                   request)))))
                                   (gemini-companion-requests-certain)))
                      (gemini-companion-notify--queued session)))
          "  ")

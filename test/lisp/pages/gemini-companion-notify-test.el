@@ -7,6 +7,7 @@
 (require 'gemini-companion-overview)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-part)
+(require 'gemini-companion-reported)
 (require 'gemini-companion-status)
 (require 'gemini-companion-test-helper)
 (require 'notifications nil t)
@@ -47,12 +48,16 @@
                             (funcall (cdr (gemini-companion-part-lighter 'notify)))))
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
-      (should (equal " 1 to answer: M-x gemini-companion-review"
-                     (with-current-buffer terminal (funcall gemini-companion-terminal-header-function))))
-      ;; In no terminal of a CLI.
-      (should (equal " " (funcall gemini-companion-terminal-header-function)))
+      ;; The terminal shows its own question.
+      (should (equal " " (with-current-buffer terminal
+                           (funcall gemini-companion-terminal-header-function))))
       (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
+      (should (equal " 1 to answer: M-x gemini-companion-review"
+                     (with-current-buffer terminal
+                       (funcall gemini-companion-terminal-header-function))))
+      ;; In no terminal of a CLI.
+      (should (equal " " (funcall gemini-companion-terminal-header-function)))
       (gemini-companion-list)
       (should (string-search "waiting since" (buffer-string)))
       (kill-buffer)
@@ -71,9 +76,10 @@
                                       (expand-file-name "a") "new\n")
       (gemini-companion-notify-test-settled 'question
         (should (equal "?2 " (car (gemini-companion-part-lighter 'notify))))
-        (should (string-search " 1 to answer: " (funcall gemini-companion-terminal-header-function))))
-      (gemini-companion-state-report session 'edit nil)
-      (should (equal " " (funcall gemini-companion-terminal-header-function))))))
+        (should (equal " " (funcall gemini-companion-terminal-header-function)))
+        (gemini-companion-proposal-open 2 session (expand-file-name "b") "new\n")
+        (should (string-search " 1 to answer: "
+                               (funcall gemini-companion-terminal-header-function)))))))
 
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()
   (gemini-companion-test-with-notices '(state edit proposal notify)
