@@ -235,7 +235,7 @@ buffer.  Ediff calls this after it has selected another difference."
     (erase-buffer)
     (ediff-set-help-message)
     (insert (if gemini-companion-review-stay-mode
-                (concat " " (gemini-companion-header-staying gemini-companion-edit-here))
+                (concat " " gemini-companion-header-staying)
               ediff-help-message)))
   (goto-char (point-min)))
 

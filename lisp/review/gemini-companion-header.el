@@ -31,6 +31,9 @@
   "Non-nil while the keys of a review are listed.
 Then a key is bound to its command, even if it is to be ignored now.")
 
+(defconst gemini-companion-header-staying "Waiting for the next edit; q closes now"
+  "Text in an answered review, which stays for some seconds.")
+
 (defun gemini-companion-header-shortest-key (command &optional context)
   "Return the shortest key of COMMAND that works in this buffer, or nil.
 It is the key in CONTEXT, by default of a review, or else another one; but not
@@ -76,7 +79,7 @@ In a narrow window, its end is omitted, so warnings come first."
        ,@(when (gemini-companion-edit-open-p edit)
            (gemini-companion-header-keys nil))
        ,@(when (bound-and-true-p gemini-companion-review-stay-mode)
-           (list "  " (gemini-companion-header-staying edit)))
+           (list "  " gemini-companion-header-staying))
        ,@(gemini-companion-header--unsent (gemini-companion-edit-session edit))
        ,@(unless (gemini-companion-edit-answer edit)
            (gemini-companion-header--rest edit location name))))))
@@ -104,10 +107,6 @@ and its size."
               ;; Excluded hunks are not written.
               (when (< 0 excluded)
                 (format ", %d excluded" excluded)))))))
-
-(defun gemini-companion-header-staying (edit)
-  "Return the text that the review of EDIT, which was answered, stays."
-  (format "Waiting for %s; q leaves" (gemini-companion-edit-title edit)))
 
 (defun gemini-companion-header-warnings (edit)
   "Return the warnings about EDIT, a list of phrases.

@@ -101,7 +101,7 @@ def test_keys_after_an_answer_are_text_nowhere(world: World) -> None:
     emacs.holds(ACCEPTS, "the review is selected")
     cli.model.answers.clear()
     emacs.keys("C-c", "C-c")
-    emacs.wait_for("Waiting for Gemini CLI; q leaves")
+    emacs.wait_for("Waiting for the next edit; q closes now")
     emacs.text("aaaa wwww")
     emacs.keys("C-c", "C-c")
     emacs.says("Key ignored: the review has ended")
@@ -138,7 +138,7 @@ def test_six_files_of_a_turn_are_answered_by_chords_from_the_terminal(
         emacs.keys("C-c", "C-c")
         emacs.says(f"Accepted {file.name}")
         # The CLI shows that it has asked before, and Emacs waits for the next one.
-        emacs.wait_for("Waiting for Gemini CLI; q leaves")
+        emacs.wait_for("Waiting for the next edit; q closes now")
         emacs.text("x y")
         cli.model.answers.set()
     cli.wait_for("done")

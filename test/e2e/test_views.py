@@ -203,7 +203,7 @@ def test_proposal_appears_on_the_selected_frame(world: World) -> None:
     second.keys("C-c", "C-c")
     cli.finished("all done", file, "uno\n")
     # The end of its turn is not known.
-    second.wait_for("Waiting for Gemini CLI; q leaves")
+    second.wait_for("Waiting for the next edit; q closes now")
     second.keys("q")
     emacs.becomes("(e2e-windows)", "*scratch* *gemini*")
     second.keys("C-x", "o", "q")
@@ -252,7 +252,7 @@ def test_review_that_is_answered_in_another_frame_closes_in_its_own(
     second.wait_for(" 1/2 ")
     second.keys("C-c", "C-c")
     cli.finished("all done", file, NEW)
-    second.wait_for("Waiting for Gemini CLI; q leaves")
+    second.wait_for("Waiting for the next edit; q closes now")
     second.keys("q")
     emacs.becomes(ALL_WINDOWS, "*terminal*, b.txt")
     second.keys("C-x", "5", "0")
@@ -287,7 +287,7 @@ def test_review_begins_where_the_user_waits_for_it(world: World) -> None:
 
     cli.finished("all done", file, NEW)
     # The end of its turn is not known.
-    emacs.wait_for("Waiting for Gemini CLI; q leaves")
+    emacs.wait_for("Waiting for the next edit; q closes now")
     emacs.keys("q")
     emacs.becomes("(e2e-windows)", "*terminal*")
 

@@ -70,7 +70,7 @@ user is idle, but an edit appears by itself only in a terminal of its CLI."
     (gemini-companion-test-run-timers "arrival")
     (should (equal "*Ediff Control Panel*" (buffer-name (window-buffer))))
     (should (get-buffer-window "*gemini proposal: a*"))
-    (should (equal " Waiting for the CLI; q leaves"
+    (should (equal " Waiting for the next edit; q closes now"
                    (with-current-buffer (window-buffer) (buffer-string))))
     (dolist (key '("a" "n" "!" "SPC" "RET" "TAB" "DEL" "é" "C-d" "C-c C-c" "C-c C-k"
                    "C-c C-r" "C-x C-s"))
@@ -97,7 +97,7 @@ user is idle, but an edit appears by itself only in a terminal of its CLI."
           (first (gemini-companion-test-open "new" "new\n")))
       (gemini-companion-arrival-view first 'requested)
       (gemini-companion-test-accept-inside first)
-      (should (string-search ", accepted +1 −0  Waiting for the CLI; q leaves"
+      (should (string-search ", accepted +1 −0  Waiting for the next edit; q closes now"
                              (gemini-companion-test-header (window-buffer))))
       (should (gemini-companion-arrival-test-ignores-p "a"))
       (gemini-companion-test-call (gemini-companion-arrival-test-key "C-g"))
