@@ -331,7 +331,9 @@ proposes no more, or reviews begin only on request, restore the windows."
            (gemini-companion-arrival--schedule 0.2))))
   (when (and (input-pending-p) (not defining-kbd-macro) (not executing-kbd-macro))
     (discard-input)
-    (gemini-companion-idle-announce "Keys ignored: the review has ended")))
+    (gemini-companion-idle-announce
+     (format "Keys ignored: %s has been answered"
+             (gemini-companion-edit-name edit 'plain)))))
 
 (defun gemini-companion-arrival--staying ()
   "Return the answered edit whose review stays for the next one, or nil.

@@ -287,7 +287,8 @@ terminal of the CLI."
 (defun gemini-companion-review--no-key ()
   "Ignore a key in an answered review."
   (interactive)
-  (message "Key ignored: the review has ended"))
+  (message "Key ignored: %s has been answered"
+           (gemini-companion-edit-name gemini-companion-edit-here 'plain)))
 
 (defun gemini-companion-review--leave ()
   "Close an answered review, which waits for the next one."

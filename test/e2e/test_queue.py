@@ -104,7 +104,7 @@ def test_keys_after_an_answer_are_text_nowhere(world: World) -> None:
     emacs.wait_for("Waiting for the next edit; q closes now")
     emacs.text("aaaa wwww")
     emacs.keys("C-c", "C-c")
-    emacs.says("Key ignored: the review has ended")
+    emacs.says("Key ignored: a.txt has been answered")
     cli.model.answers.set()
     reviews.shown("b.txt")
     # As keys were typed meanwhile, it has begun by itself.
