@@ -335,7 +335,7 @@ CLIs read and write UTF-8.")
 
 (gemini-companion-client--define gemini-companion-client-drops-edits-p (client)
   "Return non-nil if rejecting an edit of CLIENT cancels others.
-The other edits are those of the same answer of the model.")
+The other edits are those of the same response of the model.")
 
 (gemini-companion-client--define gemini-companion-client-hides-interrupts-p (client)
   "Return non-nil if CLIENT hides that the user interrupted its question.

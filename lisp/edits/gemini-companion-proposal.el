@@ -527,7 +527,7 @@ If that was answered by a command in the view, the next one may follow."
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)
           (and (gemini-companion-client-drops-edits-p
                 (gemini-companion-edit-client edit))
-               (format "; %s discards its other edits of this answer"
+               (format "; %s discards its other edits of this response"
                        (gemini-companion-edit-title edit)))))
 
 ;;;; Life

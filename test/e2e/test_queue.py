@@ -82,7 +82,7 @@ def test_rejection_discards_the_other_edits_of_an_answer(world: World) -> None:
     emacs.command("gemini-companion-review")
     emacs.holds(ACCEPTS, "the review is selected")
     emacs.keys("C-c", "C-k")
-    emacs.says("Rejected g.txt; Gemini CLI discards its other edits of this answer")
+    emacs.says("Rejected g.txt; Gemini CLI discards its other edits of this response")
     cli.is_free()
     emacs.becomes("(e2e-layout)", before)
     assert reviews.paths() == []
