@@ -585,15 +585,18 @@ declines."
          (both (and tools answers)))
     ;; The echo area shows five lines of a terminal of 80 columns and 24 lines.
     (pcase (gemini-companion-choice-read
-            (format "Emacs shows the questions of a linked CLI.  %s get \
-the errors of an edit and may query shared files; %s may rename \
-symbols, which you review.%s  Link %s (yes%s or no)"
-                    (gemini-companion-clients-titles
-                     (append (gemini-companion-tools--linkable)
-                             (seq-intersection (gemini-companion-extension-clients)
-                                               all)))
-                    (gemini-companion-clients-titles
-                     (gemini-companion-tools--linkable))
+            (format "Emacs shows the questions of a linked CLI.%s%s%s  Link %s (yes%s or no)"
+                    (if-let* ((asking (append clients
+                                              (seq-intersection
+                                               (gemini-companion-extension-clients)
+                                               all))))
+                        (format "  %s may query shared files and get the errors of edits."
+                                (gemini-companion-clients-titles asking))
+                      "")
+                    (if clients
+                        (format "  %s may rename symbols, which you review."
+                                (gemini-companion-clients-titles clients))
+                      "")
                     (cond (both (format "  \"Tools\" %s; \"all\" also %s."
                                         tools answers))
                           ((or tools answers)

@@ -178,6 +178,11 @@ quit, whether to unlink them by t or nil."
                    ;; What the user reads ends with the default.
                    (should (< (length (format-prompt prompt (caar choices))) (* 5 79)))
                    (should (equal words (mapcar #'cdr choices)))
+                   ;; It is about the CLIs that can be linked.
+                   (pcase-dolist (`(,client . ,title) '(("gemini" . "Gemini CLI")
+                                                        ("qwen" . "Qwen Code")))
+                     (should (eq (file-exists-p client)
+                                 (and (string-search title prompt) t))))
                    'no)))
         (should-error (gemini-companion-tools) :type 'user-error)))))
 
