@@ -246,7 +246,7 @@ What was reported needs no attention: it is in the face `shadow'."
     (cond ((< 0 count) (format (ngettext "%d undone change to report"
                                          "%d undone changes to report" count)
                                count))
-          (time (propertize (format-time-string "undone reported %H:%M" time)
+          (time (propertize (format-time-string "undone changes reported %H:%M" time)
                             'face 'shadow)))))
 
 ;;;; Life

@@ -131,14 +131,14 @@ the next change."
     (should-not (gemini-companion-undone-of-session session))
     (funcall ask 'read)
     (gemini-companion-list)
-    (should (string-match-p "undone reported [0-9:]+$" (buffer-string)))
+    (should (string-match-p "undone changes reported [0-9:]+$" (buffer-string)))
     ;; It is no warning.
     (let ((text (buffer-string)))
-      (should (eq 'shadow (get-text-property (string-match "undone reported" text)
+      (should (eq 'shadow (get-text-property (string-match "undone changes reported" text)
                                              'face text))))
     (should-not (funcall ask))
     (gemini-companion-list)
-    (should-not (string-search "undone reported" (buffer-string)))))
+    (should-not (string-search "undone changes reported" (buffer-string)))))
 
 (ert-deftest gemini-companion-undone-says-that-the-text-is-not-saved ()
   (gemini-companion-undone-test-with `(("a" ,gemini-companion-test-lines))
