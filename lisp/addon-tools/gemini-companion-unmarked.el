@@ -376,7 +376,7 @@ which cannot.  So nothing else would have the contents."
 (defun gemini-companion-unmarked--renamed-text (renamed)
   "Return a text that the car of RENAMED stays: it was renamed from the cdr."
   (gemini-companion-unmarked--sentence
-   (car renamed) (format "is %s, renamed, which cannot be created again"
+   (car renamed) (format "was renamed from %s, which cannot be created again"
                          (gemini-companion-names-shown
                           (gemini-companion-unmarked-entry-name (cdr renamed))))))
 

@@ -201,7 +201,7 @@ menu was opened."
                                  (unless (equal there
                                                 (gemini-companion-commands--at click))
                                    (user-error
-                                    "The text has changed since the menu was opened"))
+                                    "Text has changed since the menu was opened; open it again"))
                                  (gemini-companion-commands-go-to-click click)
                                  ;; Otherwise the region would now end at the click.
                                  (deactivate-mark)

@@ -123,15 +123,15 @@ The name at its end is for the user, and may be incomplete."
   "Return the header at the beginning of BYTES of a file.
 That is a list (NAME ROOT HASH END): what the file is about, the hash of what
 follows, and the index where that begins.  Signal an error if it is damaged."
-  (let ((end (or (string-search "\n" bytes) (error "It has no header"))))
+  (let ((end (or (string-search "\n" bytes) (error "the saved file has no header"))))
     (unless (string-prefix-p "(gemini-companion-saved " bytes)
-      (error "It has no header"))
+      (error "the saved file has no header"))
     (pcase (gemini-companion-saved--decode (substring bytes 0 end))
       (`(,_ ,(pred (eql gemini-companion-saved--version))
             ,(and name (pred stringp)) ,(and root (pred stringp))
             ,(and hash (pred stringp)))
        (list name root hash (1+ end)))
-      (_ (error "It is of another version of gemini-companion")))))
+      (_ (error "the saved file is of another version of gemini-companion")))))
 
 (defun gemini-companion-saved--read (file)
   "Return what FILE has, a plist; signal an error if it is damaged."
@@ -139,7 +139,7 @@ follows, and the index where that begins.  Signal an error if it is damaged."
     (pcase-let ((`(,_ ,_ ,hash ,end) (gemini-companion-saved--header bytes)))
       (let ((data (substring bytes end)))
         (unless (equal hash (sha1 data))
-          (error "It is incomplete or was modified"))
+          (error "the saved file is incomplete or was modified"))
         (gemini-companion-saved--decode data)))))
 
 (defun gemini-companion-saved--write (name root value)
@@ -157,8 +157,8 @@ Return nil if it is too large; then nothing is saved."
       (unless (gemini-companion-saved--known-p name)
         (when-let* ((aside (gemini-companion-saved--put-aside file))
                     ((gethash name gemini-companion-saved--known)))
-          (message "What another Emacs has saved of %s is replaced by what is left here; \
-it stays in %s"
+          (message "Changes of %s that another Emacs has saved replaced by those of this \
+one; the former are in %s"
                    (gemini-companion-names-absolute name)
                    (gemini-companion-names-absolute aside))))
       (with-file-modes #o600
@@ -216,7 +216,7 @@ Put FILE aside unless it could not be read at all."
                 "\\`[0-9a-f]+-\\|\\.eld\\'" "" (file-name-nondirectory file)))
              (if (or (null aside) (eq 'error (car problem)))
                  (gemini-companion-text-problem problem)
-               "It is damaged")
+               "the saved file is damaged")
              (gemini-companion-names-absolute (or aside file)))))
 
 (defun gemini-companion-saved--files (suffix)

@@ -350,7 +350,7 @@ with the reason, a sentence."
   (when-let* ((problem (gemini-companion-step-problem step)))
     (user-error "%s" problem))
   (when-let* ((edit (gemini-companion-step-renamed step)))
-    (user-error "%s is %s, renamed; create that again first"
+    (user-error "%s was renamed from %s, which must be created again first"
                 (gemini-companion-step-name step) (gemini-companion-edit-name edit)))
   (let ((done (or done #'ignore)))
     (gemini-companion-changes-at-once

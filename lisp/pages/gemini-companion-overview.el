@@ -663,7 +663,7 @@ NOW is ROW, computed again.  These changes are then drawn."
         (puthash change t drawn))
       (unless (seq-every-p (lambda (change) (gethash change drawn)) (left now))
         (gemini-companion-overview-page-refuse
-         "Other changes are left here since this was drawn; look again")))))
+         "New changes are left here; read them, then type the key again")))))
 
 (defun gemini-companion-overview-postpone ()
   "Decide about the change at point later, and go to the next one.

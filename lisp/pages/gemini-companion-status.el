@@ -224,7 +224,7 @@ what its label says, as where sharing was paused meanwhile."
   (unless (save-excursion
             (goto-char (point-min))
             (re-search-forward (concat "^" (regexp-quote line) "$") nil t))
-    (user-error "The status has changed; look again"))
+    (user-error "Status has changed; read it, then choose again"))
   (unwind-protect
       (funcall function)
     (when (get-buffer gemini-companion-status--name)

@@ -652,11 +652,11 @@ def test_renamed_file_stays_while_its_old_name_is_taken(world: World) -> None:
         emacs.holds(f"(= {2 if text else 3} (length (gemini-companion-edits)))")
         taken.write_bytes(b"others\n")
         if text:
-            undoes(emacs, moved.name, f"{old}, renamed; create that again first")
+            undoes(emacs, moved.name, f"{old}, which must be created again first")
         else:
             undoes(emacs, "2 files", "Nothing undone")
             emacs.wait_for(
-                f"{moved.name} is {old}, renamed, which cannot be created again"
+                f"{moved.name} was renamed from {old}, which cannot be created again"
             )
         assert taken.read_bytes() == b"others\n"
         assert moved.read_bytes() == content

@@ -159,7 +159,7 @@ ASKED = """
 # What is asked before lines of others are undone.
 OTHERS = "maybe yours"
 # What is said of a file that was renamed, and stays.
-RENAMED = ", renamed; create that again first"
+RENAMED = ", which must be created again first"
 # The files of which Emacs says that they were moved here, without marks.
 MOVED = """
 (vconcat (seq-mapcat (lambda (edit)

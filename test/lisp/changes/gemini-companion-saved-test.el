@@ -779,7 +779,7 @@ Before the next restart, call REPAIR, if given, with the name."
     (gemini-companion-saved-test-move "newer" "ours/changes")
     (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\nsix\n7\n8\nnine\n" session)
     (should (string-match-p
-             "What another Emacs has saved of .*/a is .* stays in .*-a\\.eld\\.unread"
+             "Changes of .*/a that another Emacs .* are in .*-a\\.eld\\.unread"
              (ert-with-message-capture messages
                (let ((inhibit-message nil))
                  (gemini-companion-saved-test-save))

@@ -220,7 +220,7 @@ since when a CLI waits: the name is longer."
           (_ (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)))
         ;; A key that was typed ahead is not about what is drawn now.
         (let ((unread-command-events (listify-key-sequence key)))
-          (should (string-match-p "look again"
+          (should (string-match-p "read them, then type the key again"
                                   (gemini-companion-test-refusal
                                     (call-interactively (key-binding (kbd key))))))
           (should-not unread-command-events))

@@ -109,7 +109,7 @@ parts find."
           ;; By a key, in another window.
           (gemini-companion-pause)
           (let ((paused gemini-companion-context-paused))
-            (should (equal "The status has changed; look again"
+            (should (equal "Status has changed; read it, then choose again"
                            (gemini-companion-test-refusal (push-button))))
             (should (eq paused gemini-companion-context-paused))))))))
 
