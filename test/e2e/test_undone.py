@@ -95,7 +95,9 @@ def is_added_once(emacs: Emacs, cli: Gemini, file: Path) -> str:
     *_, last = reports = added(cli)
     assert len(reports) == before + 1
     assert f"{file.name}:2" in last
-    eventually(lambda: "undone changes reported" in emacs.value(OVERVIEW), "it is reported")
+    eventually(
+        lambda: "undone changes reported" in emacs.value(OVERVIEW), "it is reported"
+    )
     # It is in the conversation, and is not added again.
     cli.is_free()
     assert len(added(cli)) == before + 1
