@@ -143,6 +143,10 @@ class Stamp(NamedTuple):
     size: int
     birth: int | None = None
     """None if that is not known; a file keeps it when it is renamed."""
+    is_other: bool = False
+    """Whether it is not known to be the file that had the name before."""
+    is_linked: bool = False
+    """Whether it has several names."""
 
 
 @dataclass(frozen=True)
@@ -347,6 +351,7 @@ class Store:
 
         Git does not know them.
         """
+        self._inodes: dict[str, int] = {}
         self._files: dict[str, str] = {}
         self._format = ""
         self._settings: dict[str, str] = {}
@@ -771,14 +776,17 @@ class Store:
         )
         return self._last
 
-    def note_permissions(self) -> None:
-        """Take note of who may read the files of the last snapshot.
+    def note_files(self) -> None:
+        """Take note of who may read the files of the last snapshot, and which they are.
 
-        That is asked for before a call, which may delete them.
+        That is asked for before a call, which may delete or replace them.
         """
+        self._inodes.clear()
         for name in map(os.fsdecode, self._git("ls-files", "-z").split(b"\0")[:-1]):
             with suppress(OSError):
-                self._note_permissions(name, os.lstat(self._path(name)))
+                status = os.lstat(self._path(name))
+                self._inodes[name] = status.st_ino
+                self._note_permissions(name, status)
 
     def _note_permissions(self, name: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
@@ -883,7 +891,14 @@ class Store:
             else:
                 # In the first snapshot, which may be of all files, nothing is new.
                 birth = birth_time(self._path(name)) if self._last else None
-                stamps[name] = Stamp(status.st_mtime_ns, status.st_size, birth)
+                stamps[name] = Stamp(
+                    status.st_mtime_ns,
+                    status.st_size,
+                    birth,
+                    self._inodes.get(name) != status.st_ino,
+                    status.st_nlink > 1,
+                )
+                self._inodes[name] = status.st_ino
         self._limit({**sizes, **large}, large, stamps, unlooked)
         return gone, stamps
 
@@ -1123,8 +1138,10 @@ class Store:
         before it: it was renamed.  If files are ``gone`` at which it has not looked,
         each new one may have the text of one of them.  Where all of these were in
         directories that are ignored as a whole, and are probably made by programs, it
-        has the size or the name of one; and so has a changed one the size.  A content
-        that ``before`` has, maybe under another name, is known.
+        has the size or the name of one; and so has a changed one the size.  A changed
+        one may be older if another file, made before ``before``, has its name now.  A
+        content that ``before`` has, maybe under another name, is known; but another
+        file with several names is not to be written, as that would change all of them.
         """
         others = before.others
         sizes = {others[name] for name in gone if name in others} - {0}
@@ -1135,12 +1152,13 @@ class Store:
         )
 
         def is_suspect(change: Change) -> bool:
-            time, size, birth = after.stamps.get(change.path, Stamp(0, 0))
+            time, size, birth, is_other, _ = after.stamps.get(change.path, Stamp(0, 0))
             if not before.time < time <= after.time or size in sizes:
                 return True
+            is_older = birth is not None and birth < before.time - _TICK
             if change.before:
-                return False
-            if birth is not None and birth < before.time - _TICK:
+                return is_older and is_other
+            if is_older:
                 return True
             is_like = birth is None or os.path.basename(change.path) in bases
             return bool(gone) and (is_like or not are_made)
@@ -1150,8 +1168,13 @@ class Store:
             for each in changes
             if each.after and each.after != each.before and is_suspect(each)
         }
+        linked = {
+            each.path
+            for each in changes
+            if each.before and _is_linked_here(after.stamps.get(each.path))
+        }
         if not suspects:
-            return set()
+            return linked
         known: set[str] = set()
         blobs = set(suspects.values())
         for entry in self._git("ls-tree", "-r", "-z", before.tree).split(b"\0")[:-1]:
@@ -1160,7 +1183,7 @@ class Store:
             # Of an excluded file git has a content, but it is not recorded.
             if blob in blobs and not after.why_unlooked(os.fsdecode(name)):
                 known.add(blob)
-        return {name for name, blob in suspects.items() if blob not in known}
+        return linked | {name for name, blob in suspects.items() if blob not in known}
 
     def _differences(self, before: str, after: str) -> list[Change]:
         options = "-r", "-z", "--no-renames", "--no-ext-diff"
@@ -1654,6 +1677,11 @@ def _below(root: str, directory: str) -> str:
     top = os.path.join(os.path.realpath(root), "")
     name = os.path.join(os.path.realpath(directory), "") if directory else ""
     return name[len(top) :] if name.startswith(top) and name != top else ""
+
+
+def _is_linked_here(stamp: Stamp | None) -> bool:
+    """Return whether a file with ``stamp`` may be another one that was linked here."""
+    return stamp is not None and stamp.is_linked and stamp.is_other
 
 
 def _commits(line: str) -> bool:

@@ -722,7 +722,7 @@ class Timeline:
         def take() -> tuple[Snapshot, Difference]:
             snapshot = store.take(listing, shared, hidden, unanswered)
             if is_before:
-                store.note_permissions()
+                store.note_files()
             if before is None:
                 return snapshot, Difference()
             moved = store.moved(before.head, head, before.snapshot.time)

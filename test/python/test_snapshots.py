@@ -53,6 +53,7 @@ class Tree:
     def begin(self) -> Store:
         self.store = Store(str(self.root), f"{self.root}.store")
         self.last = self.take()
+        self.store.note_files()
         # Files are written at another time.
         time.sleep(0.02)
         return self.store
@@ -672,6 +673,30 @@ def test_file_from_elsewhere_is_not_new_though_its_time_is(tree: Tree) -> None:
         file.write(b"2\n")
     assert tree.found() == {"c": (b"1\n", None)}
     assert tree.difference.moved == ["d"]
+
+
+def test_file_that_was_linked_or_moved_to_a_name_is_not_a_change_of_it(
+    tree: Tree,
+) -> None:
+    tree.put(".gitignore", b"*.log\n")
+    tree.put("mine.log", b"mine\n")
+    tree.write(b=b"b\n", c=b"c\n", d=b"d\n", e=b"e\n")
+    os.link(tree.root / "d", tree.root / "same")
+    tree.begin()
+    # To restore "b" would change "a", which has nothing new.
+    (tree.root / "b").unlink()
+    os.link(tree.root / "a", tree.root / "b")
+    # To restore "c" would delete the only copy of what is in it.
+    (tree.root / "mine.log").rename(tree.root / "c")
+    for name in "cd":
+        with (tree.root / name).open("ab") as file:
+            file.write(b"more\n")
+    # A program writes another file first.
+    tree.put("draft", b"new e\n")
+    (tree.root / "draft").rename(tree.root / "e")
+    changed = {"d": (b"d\n", b"d\nmore\n"), "e": (b"e\n", b"new e\n")}
+    assert tree.found() == {**changed, "same": changed["d"]}
+    assert tree.difference.moved == ["b", "c"]
 
 
 def test_time_at_which_a_file_was_made_survives_a_rename(tmp_path: Path) -> None:
