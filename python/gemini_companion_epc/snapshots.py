@@ -630,12 +630,14 @@ class Store:
         for name in map(os.fsdecode, listed):
             if name.endswith("/"):
                 unlooked[name] = Unlooked("repository")
-            elif found := self._never(name) or self._other(
-                os.path.dirname(name), others
-            ):
+            elif found := self._never(name):
                 unlooked.update([found])
             else:
-                names.append(name)
+                found = self._other(os.path.dirname(name), others)
+                if found:
+                    unlooked.update([found])
+                if not found or (last and self._is_deleted(name, last)):
+                    names.append(name)
         if last and len(names) > MOST_FILES:
             late = {name for name in names if last.why_unlooked(name)}
             if len(late) > MOST_FILES:
@@ -645,6 +647,13 @@ class Store:
         if last and not is_complete:
             ignored = self._still_ignored(last.ignored, names)
         return Listing(names, unlooked, ignored, is_complete)
+
+    def _is_deleted(self, name: str, last: Snapshot) -> bool:
+        """Return whether ``name`` does not exist, which the ``last`` one has looked at.
+
+        A repository that comes in the place of a directory may delete the user's files.
+        """
+        return not (self._exists(name) or last.why_unlooked(name))
 
     def _still_ignored(
         self, ignored: frozenset[bytes], names: Iterable[str]
@@ -986,7 +995,9 @@ class Store:
         expected = {each.path: each for each in moved.changes}
         by_git: list[Change] = []
         for each in [] if same else self._differences(before.tree, after.tree):
-            if after.why_unlooked(each.path):
+            reason = after.why_unlooked(each.path)
+            # A repository may be in the place of what has been deleted.
+            if reason and (each.after or reason != "repository"):
                 continue
             reason = before.why_unlooked(each.path)
             if not (each.before or before.is_complete):

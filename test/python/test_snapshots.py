@@ -699,6 +699,24 @@ def test_file_that_was_linked_or_moved_to_a_name_is_not_a_change_of_it(
     assert tree.difference.moved == ["b", "c"]
 
 
+def test_files_that_a_repository_has_replaced_are_deleted(tree: Tree) -> None:
+    tree.put("sub/b", b"committed")
+    tree.commit()
+    tree.put("sub/c", b"mine")
+    tree.put("new/d", b"mine")
+    tree.begin()
+    tree.git("init", "-q", str(tree.root / "other"))
+    tree.git("-C", "other", "commit", "-q", "--allow-empty", "-m", "x")
+    for name in ("sub", "new"):
+        shutil.rmtree(tree.root / name)
+        tree.git("clone", "-q", "other", name)
+    gone = {"sub/b": (b"committed", None), "sub/c": (b"mine", None)}
+    assert tree.found() == {**gone, "new/d": (b"mine", None)}
+    assert tree.difference.repositories == ["new/", "other/", "sub/"]
+    # They are not deleted again.
+    assert tree.found() == {}
+
+
 def test_time_at_which_a_file_was_made_survives_a_rename(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"")
