@@ -95,7 +95,7 @@ Its home is that of this run.  Then start it."
   (find-file "hello.py")
   (run--check)
   (setq header-line-format
-        " Leave C-x C-c; go to the review C-c g r, accept C-c C-c")
+        " C-c g r goes to the review, C-c C-c accepts it; C-x C-c exits")
   (run--link))
 
 (provide 'run)
