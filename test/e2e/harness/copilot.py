@@ -82,7 +82,8 @@ class Copilot(Gemini):
         is_clear = super()._is_clear()
         said = f"MCP Servers reloaded: {self.server_count} server"
         if is_clear and said not in self.screen():
-            # Once in many runs, it reloads them twice at once, and then has none.
+            # It says that twice, before and after it connects to Emacs; once in many
+            # runs, it has counted none both times.
             if time.monotonic() - self._entered > AGAIN:
                 self._enter("/clear")
             return False
