@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The harness acts on a CLI only when that is ready, however late it is."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+from urllib.request import urlopen
+
 import pytest
 from harness.gemini import NO_COMMAND
-from harness.wait import eventually
+from harness.model import Model, say
+from harness.wait import BOUND, eventually
 from harness.world import World
 
 
@@ -36,3 +42,36 @@ def test_a_failure_is_reported_though_tmux_was_killed(world: World) -> None:
     for process in world.scratch.processes("tmux -S"):
         process.kill()
     eventually(lambda: "tmux has exited" in world.report(), "a report")
+
+
+class Late(list[dict[str, Any]]):
+    """A list of requests that goes on late after it has got one."""
+
+    def append(self, request: dict[str, Any]) -> None:
+        super().append(request)
+        Event().wait(0.3)
+
+
+def test_a_request_that_is_there_is_answered_even_if_it_does_not_wait_yet() -> None:
+    model = Model()
+    model.requests = Late()
+    model.answers.clear()
+    model.script(say("first said"), say("second said"))
+
+    def asked() -> bytes:
+        with urlopen(f"{model.url}/:streamGenerateContent", b"{}") as answer:
+            return bytes(answer.read())
+
+    with ThreadPoolExecutor() as pool:
+        try:
+            first = pool.submit(asked)
+            eventually(lambda: len(model.requests) == 1, "the first is there")
+            model.answer_those()
+            assert b"first said" in first.result(BOUND)
+            second = pool.submit(asked)
+            eventually(lambda: len(model.requests) == 2, "the second is there")
+            assert not second.done()
+            model.answer_those()
+            assert b"second said" in second.result(BOUND)
+        finally:
+            model.close()

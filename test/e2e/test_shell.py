@@ -169,9 +169,7 @@ def background_is_recorded(
     count = len(cli.model.requests)
     cli.model.answers.clear()
     cli.prompt()
-    # This lets the model answer once.
-    cli.model.answers.set()
-    cli.model.answers.clear()
+    cli.model.answer_those()
     eventually(lambda: len(cli.model.requests) > count + 1, "the command has returned")
     (world.project / "go").touch()
     eventually((world.project / "late.txt").exists, "the command has written")

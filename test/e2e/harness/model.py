@@ -122,6 +122,11 @@ class Model:
         """Answer the next requests with ``turns``, in place of older turns."""
         self._turns = deque(turns)
 
+    def answer_those(self) -> None:
+        """Answer the requests that wait, and let those after them wait."""
+        waiting, self.answers = self.answers, threading.Event()
+        waiting.set()
+
     def is_to_say(self, text: str) -> bool:
         return any(text in turn.get("text", "") for turn in tuple(self._turns))
 
@@ -156,9 +161,10 @@ class Model:
 
     def _next(self, request: dict[str, Any]) -> Part:
         turn = self._turns.popleft() if self._turns else say("no turn left")
+        answers = self.answers
         self.requests.append(request)
         # A request that is cancelled meanwhile takes no turn of the next one.
-        self.answers.wait(BOUND)
+        answers.wait(BOUND)
         return turn
 
     def _aside(self, text: str) -> Part:
