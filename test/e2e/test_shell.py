@@ -34,6 +34,8 @@ COMMAND = (
     # Some CLIs have another event after a failure.
     "exit 3"
 )
+# The model knows a prompt by its text.
+PROMPT_OF_AGENT = "prompt 0 please"
 NAMES = ["b.txt", "c.txt", "gone.sh", "long.txt", "name.txt", "new.txt", "renamed.txt"]
 
 
@@ -179,13 +181,27 @@ def background_is_recorded(
 
 
 def agent_is_recorded(
-    world: World, emacs: Emacs, cli: Gemini, agent: Part, shell: Callable[..., Part]
+    world: World,
+    emacs: Emacs,
+    cli: Gemini,
+    agent: tuple[Part, Part],
+    shell: Callable[..., Part],
 ) -> None:
-    """Let ``cli`` call an ``agent`` of its own, which runs a command."""
+    """Let ``cli`` call an agent of its own, which runs a command.
+
+    ``agent`` are the call and how the agent ends it.
+    """
     command = "echo agent >agent.txt"
-    cli.model.script(agent, shell(command), say("agent done"))
+    begin, end = agent
+    count = len(cli.model.requests)
+    cli.model.script(begin, shell(command), end, say("turn done"))
     cli.prompt()
     eventually(lambda: f"agent.txt: {command}" in edits(emacs), "it is recorded")
+    cli.wait_for("turn done")
+    # The agent has a conversation of its own.
+    of_cli, of_agent, *_ = map(json.dumps, cli.model.requests[count:])
+    assert PROMPT_OF_AGENT not in of_cli
+    assert PROMPT_OF_AGENT in of_agent
 
 
 def are_recorded(
@@ -194,7 +210,7 @@ def are_recorded(
     cli: Gemini,
     name: str,
     shell: Callable[..., Part],
-    agent: Part,
+    agent: tuple[Part, Part],
     tool: str,
 ) -> None:
     """Let ``cli``, ``name`` in the rows, write in each way that is no edit.
@@ -234,8 +250,9 @@ def test_gemini_cli(world: World) -> None:
     emacs, _, cli = linked(world, "yolo", "")
     repository(world)
     emacs.eval(f"(progn (find-file {lisp(world.project / 'b.txt')}) nil)")
-    agent = call("invoke_agent", agent_name="generalist", prompt="Do it")
-    are_recorded(world, emacs, cli, "Gemini CLI", shell_of_gemini, agent, "mcp_w_put")
+    agent = call("invoke_agent", agent_name="generalist", prompt=PROMPT_OF_AGENT)
+    agents = agent, call("complete_task", result={"response": "agent done"})
+    are_recorded(world, emacs, cli, "Gemini CLI", shell_of_gemini, agents, "mcp_w_put")
 
 
 @needs_qwen
@@ -249,10 +266,11 @@ def test_qwen_code(world: World) -> None:
         "agent",
         subagent_type="general-purpose",
         description="Do it",
-        prompt="Do it",
+        prompt=PROMPT_OF_AGENT,
         run_in_background=False,
     )
-    are_recorded(world, emacs, cli, "Qwen Code", shell_of_gemini, agent, "mcp__w__put")
+    agents = agent, say("agent done")
+    are_recorded(world, emacs, cli, "Qwen Code", shell_of_gemini, agents, "mcp__w__put")
 
 
 @pytest.mark.contract("Pi: what shell commands write")
@@ -290,10 +308,11 @@ def test_copilot_cli(world: World) -> None:
         agent_type="general-purpose",
         name="it",
         description="Do it",
-        prompt="Do it",
+        prompt=PROMPT_OF_AGENT,
         mode="sync",
     )
-    are_recorded(world, emacs, cli, "Copilot CLI", shell, agent, "w-put")
+    agents = agent, say("agent done")
+    are_recorded(world, emacs, cli, "Copilot CLI", shell, agents, "w-put")
 
 
 @pytest.mark.shared("yolo")

@@ -228,7 +228,8 @@ def _is_turn(request: dict[str, Any]) -> bool:
         message for message in recent if "<editor name=" not in str(message["content"])
     ]
     is_prompt = re.search(
-        r"prompt \d+ please|Comments on your changes", json.dumps(recent[-1]["content"])
+        r"prompt \d+ please|Comments on your changes",
+        json.dumps([message["content"] for message in recent]),
     )
     is_result = any(message["role"] == "tool" for message in recent)
     return bool(request.get("tools") and (is_prompt or is_result))
