@@ -205,7 +205,9 @@ has, such as #o100644, or 0 without a file."
                 `("diff-tree" "-p" "-r" "--no-renames" "--no-ext-diff" "--no-textconv"
                   ,@(gemini-companion-unmarked-snapshots unmarked) "--"
                   ,@(mapcar #'gemini-companion-unmarked-entry-name
-                            (gemini-companion-unmarked-files unmarked)))))
+                            (gemini-companion-unmarked-files unmarked))
+                  ;; No undo brings back what they had before.
+                  ,@(cdr (alist-get 'moved (gemini-companion-unmarked-others unmarked))))))
          (buffer (get-buffer-create (format "*gemini diff: %s*"
                                             (gemini-companion-edit-name unmarked)))))
     (with-current-buffer buffer

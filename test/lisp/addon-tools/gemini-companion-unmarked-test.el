@@ -257,6 +257,20 @@
             (should (string-search "\n-1\n" (buffer-string))))
         (kill-buffer)))))
 
+(ert-deftest gemini-companion-unmarked-shows-what-a-file-had-that-was-overwritten ()
+  (gemini-companion-unmarked-test-with
+    ;; As by "cp -p": no undo brings the old text back.
+    (setf (gemini-companion-unmarked-files unmarked)
+          (seq-filter (lambda (file)
+                        (equal "image" (gemini-companion-unmarked-entry-name file)))
+                      (gemini-companion-unmarked-files unmarked))
+          (gemini-companion-unmarked-others unmarked) '((moved 1 "text")))
+    (save-window-excursion
+      (gemini-companion-changes-several-show unmarked)
+      (unwind-protect
+          (should (string-search "\n-1\n" (buffer-string)))
+        (kill-buffer)))))
+
 (ert-deftest gemini-companion-unmarked-names-at-most-twenty-files ()
   (cl-flet ((text (count)
               (gemini-companion-changes-several-text
