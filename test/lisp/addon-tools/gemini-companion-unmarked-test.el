@@ -119,7 +119,7 @@
                          (gemini-companion-unmarked-test-change unmarked t)))
               (should (= done (if taken 1 3)))
               (when taken
-                (should (member "moved is old/in, renamed, which cannot be created again"
+                (should (member "moved was renamed from old/in, which cannot be created again"
                                 problems))
                 (should (equal "others\n" (gemini-companion-text-bytes taken))))
               (should (equal "\0mine" (gemini-companion-text-bytes
