@@ -52,7 +52,7 @@ from gemini_companion_epc.timeline import Timeline
 from gemini_companion_epc.types import Facts
 from scene import StubEmacs
 
-SEQUENCES = int(os.environ.get("GC_SNAPSHOT_SEQUENCES") or 100)
+SEQUENCES = int(os.environ.get("GC_SNAPSHOT_SEQUENCES") or 30)
 SEED = int(os.environ.get("GC_SNAPSHOT_SEED") or 0)
 # As few as a sequence has files.
 MOST_TEXTS = 4
