@@ -42,6 +42,7 @@ soak:
 		gemini-companion-comment-send-is-once-with-its-line-or-none \
 		gemini-companion-hunk-compares-as-diff-does \
 		gemini-companion-hunk-what-is-shown-is-what-is-sent \
+		gemini-companion-privacy-ignores-what-git-would \
 		gemini-companion-text-differs-where-its-characters-do \
 		gemini-companion-text-is-merged-to-the-character \
 		gemini-companion-text-is-replaced-to-the-character \
