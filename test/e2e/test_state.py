@@ -54,8 +54,8 @@ def test_qwen_is_enabled_in_a_terminal_sent_comments_known_by_its_title_and_resu
     )
     states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
     world.row = "Qwen Code: prompts"
-    # With its banner, as by default.
-    qwen.configure(world.scratch, ui={**qwen.UI, "hideBanner": False})
+    # With its banner, its scroll bar and its phrases, as by default.
+    qwen.configure(world.scratch, ui=qwen.UI)
     if VTERM:
         load = f"(add-to-list 'load-path {lisp(VTERM)})"
         emacs.eval(f"(progn {load} (setq gemini-companion-terminal 'vterm))")

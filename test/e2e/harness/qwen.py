@@ -18,13 +18,20 @@ from .wait import eventually
 
 UI = {
     "hideTips": True,
-    # Qwen Code measures each letter of its banner, all of different colors, whenever it
-    # draws its screen: nearly two seconds of a processor at the start.
-    "hideBanner": True,
     # Qwen Code would ask the model four times a turn: what the user may type next, and
     # (see below) what to remember.  The model of the tests knows neither, and each
     # takes a second.
     "enableFollowupSuggestions": False,
+}
+PLAIN_UI = {
+    **UI,
+    # Qwen Code measures each letter of its banner, all of different colors, whenever it
+    # draws its screen: nearly two seconds of a processor at the start.
+    "hideBanner": True,
+    # For a scroll bar that comes and goes, and phrases that wrap, it draws each line
+    # again, and so does Emacs in a terminal.
+    "showScrollbar": False,
+    "accessibility": {"enableLoadingPhrases": False},
 }
 SETTINGS = {
     "ide": {"enabled": True, "hasSeenNudge": True},
@@ -32,7 +39,7 @@ SETTINGS = {
     "tools": {"approvalMode": "default"},
     "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
     "privacy": {"usageStatisticsEnabled": False},
-    "ui": UI,
+    "ui": PLAIN_UI,
     "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
 }
 
