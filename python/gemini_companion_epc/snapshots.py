@@ -1184,17 +1184,25 @@ class Store:
             for each in changes
             if each.before and _is_linked_here(after.stamps.get(each.path))
         }
-        if not suspects:
-            return linked
-        known: set[str] = set()
-        blobs = set(suspects.values())
+        if not (suspects or linked):
+            return set()
+        there: dict[str, str] = {}
         for entry in self._git("ls-tree", "-r", "-z", before.tree).split(b"\0")[:-1]:
             facts, _, name = entry.partition(b"\t")
-            blob = facts.decode().rpartition(" ")[2]
             # Of an excluded file git has a content, but it is not recorded.
-            if blob in blobs and not after.why_unlooked(os.fsdecode(name)):
-                known.add(blob)
-        return linked | {name for name, blob in suspects.items() if blob not in known}
+            if not after.why_unlooked(os.fsdecode(name)):
+                there[os.fsdecode(name)] = facts.decode().rpartition(" ")[2]
+        known = set(there.values())
+        older = linked | {name for name, blob in suspects.items() if blob not in known}
+        while True:
+            # What such a file had is not restored, so its copy is not overwritten.
+            kept = {blob for name, blob in there.items() if name not in older} | {""}
+            lost = {each.before for each in changes if each.path in older} - kept
+            written = [each for each in changes if each.before]
+            copies = {each.path for each in written if each.after in lost}
+            if copies <= older:
+                return older
+            older |= copies
 
     def _differences(self, before: str, after: str) -> list[Change]:
         options = "-r", "-z", "--no-renames", "--no-ext-diff"

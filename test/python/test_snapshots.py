@@ -699,6 +699,22 @@ def test_file_that_was_linked_or_moved_to_a_name_is_not_a_change_of_it(
     assert tree.difference.moved == ["b", "c"]
 
 
+def test_only_copy_of_what_a_file_had_is_no_change_if_that_stays(tree: Tree) -> None:
+    tree.write(b=b"b\n", c=b"c\n", d=b"d\n")
+    tree.put("older", b"older\n")
+    os.utime(tree.root / "older", (0, 0))
+    tree.begin()
+    # "b" stays, so that "c" stays, which has the only copy of "b", and so does "d".
+    (tree.root / "c").rename(tree.root / "d")
+    (tree.root / "b").rename(tree.root / "c")
+    tree.put("b", b"of elsewhere\n")
+    os.utime(tree.root / "b", (0, 0))
+    # Of this one there is another.
+    tree.put("a", b"older\n")
+    assert tree.found() == {"a": (b"1\n", b"older\n")}
+    assert tree.difference.moved == ["b", "c", "d"]
+
+
 def test_files_that_a_repository_has_replaced_are_deleted(tree: Tree) -> None:
     tree.put("sub/b", b"committed")
     tree.commit()
