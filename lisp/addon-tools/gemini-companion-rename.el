@@ -18,6 +18,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-client)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-context)
@@ -449,10 +450,13 @@ By default, they are that its review was closed."
 
 (defun gemini-companion-rename--follow-state (session state)
   "End a rename for SESSION, in STATE, that is still computed after its turn.
-Gemini CLI does not report that the user has interrupted a call."
+Gemini CLI does not report that the user has interrupted a call.  Others do, and
+their report of an earlier end may come after the call."
   (let ((rename gemini-companion-rename--current)
         (turn (gemini-companion-session-turn session)))
     (cond ((not (and rename
+                     (gemini-companion-client-hides-interrupts-p
+                      (gemini-companion-session-client session))
                      (null (gemini-companion-rename-files rename))
                      (gemini-companion-session-same-p
                       session (gemini-companion-rename-session rename)))))
