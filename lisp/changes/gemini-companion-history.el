@@ -165,9 +165,9 @@ Signal an error if that is impossible."
                (hunk (apply-partially #'aref hunks)))
     (unless (equal name (gemini-companion-text-true-name
                          (or path (gemini-companion-edit-file (car all)))))
-      (error "its name belongs to another file now"))
+      (error "Its name belongs to another file now"))
     (when (gemini-companion-changes-of-file name)
-      (error "this Emacs has other changes of the file"))
+      (error "This Emacs has other changes of the file"))
     (prog1 (gemini-companion-changes-restore
             name lines
             (mapcar (pcase-lambda (`(,n ,after ,hunks . ,_))

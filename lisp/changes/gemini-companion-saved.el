@@ -123,15 +123,15 @@ The name at its end is for the user, and may be incomplete."
   "Return the header at the beginning of BYTES of a file.
 That is a list (NAME ROOT HASH END): what the file is about, the hash of what
 follows, and the index where that begins.  Signal an error if it is damaged."
-  (let ((end (or (string-search "\n" bytes) (error "the saved file has no header"))))
+  (let ((end (or (string-search "\n" bytes) (error "The saved file has no header"))))
     (unless (string-prefix-p "(gemini-companion-saved " bytes)
-      (error "the saved file has no header"))
+      (error "The saved file has no header"))
     (pcase (gemini-companion-saved--decode (substring bytes 0 end))
       (`(,_ ,(pred (eql gemini-companion-saved--version))
             ,(and name (pred stringp)) ,(and root (pred stringp))
             ,(and hash (pred stringp)))
        (list name root hash (1+ end)))
-      (_ (error "the saved file is of another version of gemini-companion")))))
+      (_ (error "The saved file is of another version of gemini-companion")))))
 
 (defun gemini-companion-saved--read (file)
   "Return what FILE has, a plist; signal an error if it is damaged."
@@ -139,7 +139,7 @@ follows, and the index where that begins.  Signal an error if it is damaged."
     (pcase-let ((`(,_ ,_ ,hash ,end) (gemini-companion-saved--header bytes)))
       (let ((data (substring bytes end)))
         (unless (equal hash (sha1 data))
-          (error "the saved file is incomplete or was modified"))
+          (error "The saved file is incomplete or was modified"))
         (gemini-companion-saved--decode data)))))
 
 (defun gemini-companion-saved--write (name root value)
@@ -216,7 +216,7 @@ Put FILE aside unless it could not be read at all."
                 "\\`[0-9a-f]+-\\|\\.eld\\'" "" (file-name-nondirectory file)))
              (if (or (null aside) (eq 'error (car problem)))
                  (gemini-companion-text-problem problem)
-               "the saved file is damaged")
+               "The saved file is damaged")
              (gemini-companion-names-absolute (or aside file)))))
 
 (defun gemini-companion-saved--files (suffix)
