@@ -187,9 +187,14 @@ class Model:
                     self._send("text/event-stream", event, part)
                 elif self.path.endswith("/chat/completions"):
                     is_stream = bool(request.get("stream"))
-                    part = (
-                        model._next(request) if _is_turn(request) else model._aside("")
-                    )
+                    if _is_turn(request):
+                        part = model._next(request)
+                    else:
+                        # Qwen Code reports the end of a command in the background, and
+                        # asks again for 20 s where the answer to that is empty.
+                        is_qwen = "QwenCode" in self.headers.get("User-Agent", "")
+                        is_report = is_qwen and request.get("tools")
+                        part = model._aside("noted" if is_report else "")
                     self._send(
                         "text/event-stream" if is_stream else "application/json",
                         _openai_answer(part, is_stream),
