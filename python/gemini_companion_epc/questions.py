@@ -126,6 +126,8 @@ class Questions:
     def __post_init__(self) -> None:
         self.permissions = Permissions(self._config, self._emacs)
         self.timeline = Timeline(self._config, self._emacs, self._roots)
+        self._prompted: dict[str, str] = {}
+        """The time of the last prompt of each conversation, as its CLI spells it."""
 
     async def answer(self, client: Client, request: Facts) -> Facts:
         """Answer a request of the bridge of ``client``, or raise MalformedArgument."""
@@ -166,6 +168,8 @@ class Questions:
                 raise
             cli = await self._cli(client, request, directory)
             return await self._addition(cli, hooks, event)
+        if isinstance(step, Step) and self._is_late(step, event):
+            return {}
         question = await self._question(client, hooks, event)
         announced = hooks.announced(event)
         has_ended = hooks.has_ended(event)
@@ -189,6 +193,18 @@ class Questions:
             return {}
         is_prompt = confirms and hooks.is_prompt(event)
         return await self._addition(cli, hooks, event) if is_prompt else {}
+
+    def _is_late(self, step: Step, event: Facts) -> bool:
+        """Return whether ``step`` ends a turn before one whose prompt was reported.
+
+        Qwen Code does not wait for the process that reports ``event``.
+        """
+        session, time = event.get("session_id"), event.get("timestamp")
+        if not isinstance(session, str) or not isinstance(time, str):
+            return False
+        if step.event == "prompt":
+            self._prompted[session] = time
+        return step.event == "end" and time < self._prompted.get(session, "")
 
     async def _report(self, cli: Facts, step: Step, directory: str) -> bool:
         """Report ``step`` of a turn to Emacs, and return whether Emacs has answered."""

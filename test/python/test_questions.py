@@ -378,6 +378,21 @@ def test_the_course_of_a_turn_reaches_emacs(
         assert len(turns()) == 1
 
 
+def test_the_end_of_a_turn_that_is_reported_after_the_next_prompt_is_left_out(
+    alone: Alone,
+) -> None:
+    alone.answer({})
+    idle = {"hook_event_name": "Notification", "notification_type": "idle_prompt"}
+    prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "Fix it"}
+    for second, event in ((0, prompt), (2, prompt), (1, idle), (3, idle)):
+        facts = {"session_id": "s", "timestamp": f"2026-01-02T03:04:0{second}.000Z"}
+        body = {"method": "event", "pid": os.getpid()}
+        body["event"] = {**event, **facts, "cwd": "/p"}
+        assert request(alone.port, f"{alone.token}.qwen", body) == (200, {})
+    turns = [facts for method, facts, _ in alone.emacs.asked if method == "turn"]
+    assert [facts["event"] for facts in turns] == ["prompt", "prompt", "end"]
+
+
 def test_a_new_file_of_qwen_code_is_known_by_what_the_model_reads(
     alone: Alone,
 ) -> None:
