@@ -1186,20 +1186,22 @@ class Store:
         }
         if not (suspects or linked):
             return set()
+        wanted = {*suspects.values(), *(each.before for each in changes)}
         there: dict[str, str] = {}
         for entry in self._git("ls-tree", "-r", "-z", before.tree).split(b"\0")[:-1]:
             facts, _, name = entry.partition(b"\t")
+            blob = facts.decode().rpartition(" ")[2]
             # Of an excluded file git has a content, but it is not recorded.
-            if not after.why_unlooked(os.fsdecode(name)):
-                there[os.fsdecode(name)] = facts.decode().rpartition(" ")[2]
+            if blob in wanted and not after.why_unlooked(os.fsdecode(name)):
+                there[os.fsdecode(name)] = blob
         known = set(there.values())
+        nothing = {"", blob_name(b"", before.tree)}
         older = linked | {name for name, blob in suspects.items() if blob not in known}
         while True:
-            # What such a file had is not restored, so its copy is not overwritten.
-            kept = {blob for name, blob in there.items() if name not in older} | {""}
+            # What such a file had is not restored, so its copy stays as well.
+            kept = {blob for name, blob in there.items() if name not in older} | nothing
             lost = {each.before for each in changes if each.path in older} - kept
-            written = [each for each in changes if each.before]
-            copies = {each.path for each in written if each.after in lost}
+            copies = {each.path for each in changes if each.after in lost}
             if copies <= older:
                 return older
             older |= copies

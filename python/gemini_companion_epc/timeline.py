@@ -721,7 +721,7 @@ class Timeline:
 
         def take() -> tuple[Snapshot, Difference]:
             snapshot = store.take(listing, shared, hidden, unanswered)
-            if is_before:
+            if is_before or before is None:
                 store.note_files()
             if before is None:
                 return snapshot, Difference()

@@ -5,7 +5,6 @@ import os
 import shutil
 import stat
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from gemini_companion_epc import git, snapshots, system
 from gemini_companion_epc.git import GitError, GitTooSlow
 from gemini_companion_epc.snapshots import Difference, Snapshot, SnapshotError, Store
+from scene import tick
 
 Found = dict[str, tuple[bytes | None, bytes | None]]
 
@@ -54,8 +54,7 @@ class Tree:
         self.store = Store(str(self.root), f"{self.root}.store")
         self.last = self.take()
         self.store.note_files()
-        # Files are written at another time.
-        time.sleep(0.02)
+        tick(self.root)
         return self.store
 
     def take(self, hidden: Callable[[str], bool] = lambda name: False) -> Snapshot:
@@ -67,7 +66,7 @@ class Tree:
         """Take a snapshot; return the contents of what has changed since the last."""
         before, self.last = self.last, self.take(hidden)
         self.difference = self.store.difference(before, self.last)
-        time.sleep(0.01)
+        tick(self.root)
         return {
             each.path: (self.content(each.before), self.content(each.after))
             for each in self.difference.changes
@@ -433,7 +432,7 @@ def test_what_git_moves_is_known_and_new_commits_are_not(tree: Tree) -> None:
         tree.last = tree.take()
         by_git = store.moved(head, store.head(), before.time)
         difference = store.difference(before, tree.last, by_git)
-        time.sleep(0.01)
+        tick(tree.root)
         others = {each.path for each in difference.changes}
         assert difference.by_git == len(by_git.changes)
         return {each.path for each in by_git.changes}, others
@@ -547,7 +546,7 @@ def test_temporary_directory_in_the_project_is_left_out(tree: Tree) -> None:
     store = Store(str(tree.root), str(temporary / "store"), str(temporary))
     tree.store = store
     tree.last = tree.take()
-    time.sleep(0.01)
+    tick(tree.root)
     tree.put("tmp/x", b"2")
     tree.put("tmp2", b"2")
     assert tree.found() == {"tmp2": (None, b"2")}
@@ -568,7 +567,7 @@ def test_text_of_an_excluded_file_is_not_reported_as_its_directory_goes(
 
     tree.store = Store(str(tree.root), f"{tree.root}.store")
     tree.last = tree.take(is_hidden)
-    time.sleep(0.01)
+    tick(tree.root)
     shutil.rmtree(tree.root / "conf")
     tree.put("conf", b"2")
     assert tree.found(is_hidden) == {"conf/x": (b"1", None)}
@@ -642,7 +641,7 @@ def test_copy_of_one_of_many_ignored_files_that_is_gone_is_not_new(
     def after(goes_on: bool) -> Difference:
         before, listing = tree.last, tree.store.listing(goes_on)
         tree.last = tree.store.take(listing, listing.names)
-        time.sleep(0.01)
+        tick(tree.root)
         return tree.store.difference(before, tree.last)
 
     # Without new files, it is not known whether one is gone.
@@ -713,6 +712,17 @@ def test_only_copy_of_what_a_file_had_is_no_change_if_that_stays(tree: Tree) -> 
     tree.put("a", b"older\n")
     assert tree.found() == {"a": (b"1\n", b"older\n")}
     assert tree.difference.moved == ["b", "c", "d"]
+
+    # A backup is the only copy as well; an empty file is none.
+    tree.write(b=b"mine\n", c=b"", d=b"d\n")
+    tree.begin()
+    (tree.root / "b").rename(tree.root / "backup")
+    for name in "bc":
+        tree.put(name, b"of elsewhere, too\n")
+        os.utime(tree.root / name, (0, 0))
+    tree.put("d", b"")
+    assert tree.found() == {"d": (b"d\n", b"")}
+    assert tree.difference.moved == ["b", "backup", "c"]
 
 
 def test_files_that_a_repository_has_replaced_are_deleted(tree: Tree) -> None:
