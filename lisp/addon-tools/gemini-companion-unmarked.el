@@ -53,8 +53,8 @@ the names of two trees of git, before and after the call, which git finds with
 ENVIRON, a list of strings as in `process-environment'.  LEFT-OUT are names of
 files that were written, but not stored, as they are too large.  OTHERS are
 files of which it is not known what they had before, so that they stay as they
-are: an alist of `moved' ones, new names whose contents may be older than the
-call, `unknown' ones, at which no snapshot has looked before, `gone' ones, and
+are: an alist of `moved' ones, whose contents may be older than the call,
+`unknown' ones, at which no snapshot has looked before, `gone' ones, and
 `repositories', directories that have become one.
 Each value is a list of their number and the first names.  MADE are names of
 directories that are new.  UNCOMMITTED is how many of FILES had text that was in
@@ -200,14 +200,17 @@ has, such as #o100644, or 0 without a file."
 (cl-defmethod gemini-companion-changes-several-show ((unmarked gemini-companion-unmarked))
   "Display the difference that UNMARKED has made, in another window."
   (let* ((root (gemini-companion-edit-file unmarked))
+         (files (gemini-companion-unmarked-files unmarked))
+         ;; No undo brings back what they had before.
+         (moved (alist-get 'moved (gemini-companion-unmarked-others unmarked)))
          (text (gemini-companion-unmarked--git
                 unmarked
                 `("diff-tree" "-p" "-r" "--no-renames" "--no-ext-diff" "--no-textconv"
                   ,@(gemini-companion-unmarked-snapshots unmarked) "--"
-                  ,@(mapcar #'gemini-companion-unmarked-entry-name
-                            (gemini-companion-unmarked-files unmarked))
-                  ;; No undo brings back what they had before.
-                  ,@(cdr (alist-get 'moved (gemini-companion-unmarked-others unmarked))))))
+                  ;; Without names, all is shown: not all names of these are known.
+                  ,@(when (and files (length= (cdr moved) (or (car moved) 0)))
+                      (append (mapcar #'gemini-companion-unmarked-entry-name files)
+                              (cdr moved))))))
          (buffer (get-buffer-create (format "*gemini diff: %s*"
                                             (gemini-companion-edit-name unmarked)))))
     (with-current-buffer buffer

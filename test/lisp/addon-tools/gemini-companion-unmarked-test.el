@@ -265,11 +265,17 @@
                         (equal "image" (gemini-companion-unmarked-entry-name file)))
                       (gemini-companion-unmarked-files unmarked))
           (gemini-companion-unmarked-others unmarked) '((moved 1 "text")))
-    (save-window-excursion
-      (gemini-companion-changes-several-show unmarked)
-      (unwind-protect
-          (should (string-search "\n-1\n" (buffer-string)))
-        (kill-buffer)))))
+    (cl-flet ((shows-p (text)
+                (save-window-excursion
+                  (gemini-companion-changes-several-show unmarked)
+                  (prog1 (string-search text (buffer-string))
+                    (kill-buffer)))))
+      (should (shows-p "\n-1\n"))
+      ;; Of more than twenty, the row does not have the names of all.
+      (setf (gemini-companion-unmarked-others unmarked) '((moved 2 "another")))
+      (should (shows-p "\n-1\n"))
+      (setf (gemini-companion-unmarked-others unmarked) nil)
+      (should-not (shows-p "\n-1\n")))))
 
 (ert-deftest gemini-companion-unmarked-names-at-most-twenty-files ()
   (cl-flet ((text (count)
