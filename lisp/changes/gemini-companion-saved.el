@@ -157,8 +157,8 @@ Return nil if it is too large; then nothing is saved."
       (unless (gemini-companion-saved--known-p name)
         (when-let* ((aside (gemini-companion-saved--put-aside file))
                     ((gethash name gemini-companion-saved--known)))
-          (message "Changes of %s that another Emacs has saved replaced by those of this \
-one; the former are in %s"
+          (message "Changes of %s that another Emacs has saved were replaced by those of \
+this one; the former are in %s"
                    (gemini-companion-names-absolute name)
                    (gemini-companion-names-absolute aside))))
       (with-file-modes #o600

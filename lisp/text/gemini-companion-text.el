@@ -306,8 +306,9 @@ buffer of the caller."
           (progn
             (condition-case-unless-debug err
                 (save-current-buffer (apply function args))
-              ((error quit) (message "Hook function %S failed: %s"
-                                     function (error-message-string err))))
+              ((error quit) (message "Hook function %s failed: %s"
+                                     (if (symbolp function) function "without a name")
+                                     (error-message-string err))))
             (setq ended t))
         ;; FUNCTION may throw to a tag outside of the caller.  Emacs forgets C-g,
         ;; typed while `inhibit-quit' is non-nil, if a form here throws.
