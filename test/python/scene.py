@@ -4,9 +4,11 @@
 import asyncio
 import json
 import os
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -155,3 +157,17 @@ def rejected(path: str) -> Any:
 async def until(condition: Callable[[], object]) -> None:
     while not condition():  # noqa: ASYNC110 - most have no event
         await asyncio.sleep(0.001)
+
+
+def tick(root: Path) -> None:
+    """Wait until what is written is later than what was written before.
+
+    Times at which files were made are told apart by 10 ms.
+    """
+    clock = Path(f"{root}.clock")
+    clock.write_bytes(b"1")
+    later = clock.stat().st_mtime_ns + 12_000_000
+    while clock.stat().st_mtime_ns < later:
+        time.sleep(0.004)
+        clock.write_bytes(b"1")
+    clock.unlink()

@@ -13,6 +13,7 @@ import pytest
 from gemini_companion_epc import git, snapshots
 from gemini_companion_epc.git import GitError
 from gemini_companion_epc.snapshots import SnapshotError, Store
+from scene import tick
 from test_snapshots import Tree
 
 
@@ -63,7 +64,7 @@ def steps(tree: Tree, step: Callable[[], object], is_own: bool = True) -> set[st
     tree.difference = tree.store.difference(before, tree.last, moved)
     if is_own:
         tree.store.add_own(head, after, before.time)
-    time.sleep(0.01)
+    tick(tree.root)
     return {each.path for each in tree.difference.changes}
 
 
@@ -207,7 +208,7 @@ def test_lines_of_a_colleague_are_not_of_a_command_that_pulls_them(
     # Nor are they if it gets that commit again.
     tree.git("reset", "-q", "--hard", "HEAD~1")
     tree.last = tree.take()
-    time.sleep(0.01)
+    tick(tree.root)
     if way != "committed":
         assert steps(tree, lambda: tree.git(*PULLS["rebase"])) == set()
         assert tree.difference.by_git
@@ -639,7 +640,8 @@ def test_temporary_directory_may_be_the_root(tree: Tree) -> None:
     private.mkdir()
     tree.store = Store(str(tree.root), str(private / "1"), str(tree.root))
     tree.last = tree.take()
-    time.sleep(0.01)
+    tree.store.note_files()
+    tick(tree.root)
     tree.write(a=b"2\n")
     (private / "2").write_bytes(b"")
     assert tree.found() == {"a": (b"1\n", b"2\n")}
@@ -677,7 +679,7 @@ def test_damaged_store_is_mended_and_keeps_its_objects(
         tree.found()
     store.mend()
     tree.last = tree.take()
-    time.sleep(0.01)
+    tick(tree.root)
     tree.write(a=b"4\n")
     assert tree.found() == {"a": (b"3\n", b"4\n")}
     assert tree.content(change.after) == b"2\n"
@@ -694,7 +696,7 @@ def taken(tree: Tree, step: Callable[[], object]) -> dict[str, tuple[bool, list[
     heads.append(tree.store.head())
     changes = tree.store.difference(before, tree.last).changes
     contents = tree.store.texts(changes)
-    time.sleep(0.01)
+    tick(tree.root)
     return {
         changes[number].path: (is_tracked, [line.decode() for line in lines])
         for number, is_tracked, lines in tree.store.taken(changes, contents, heads)

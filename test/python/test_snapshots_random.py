@@ -50,7 +50,7 @@ from gemini_companion_epc.hooks import Called
 from gemini_companion_epc.snapshots import blob_name
 from gemini_companion_epc.timeline import Timeline
 from gemini_companion_epc.types import Facts
-from scene import StubEmacs
+from scene import StubEmacs, tick
 
 SEQUENCES = int(os.environ.get("GC_SNAPSHOT_SEQUENCES") or 30)
 SEED = int(os.environ.get("GC_SNAPSHOT_SEED") or 0)
@@ -690,7 +690,7 @@ class World:
         self.log.append(f"{'end' if has_ended else 'begin'} {name}")
         call = Called(has_ended, name, name, background, True)
         await self.timeline.called(CLI, str(self.root), call)
-        self.tick()
+        tick(self.root)
         if not has_ended:
             self.at_begin = set(self.files())
 
@@ -698,7 +698,7 @@ class World:
         self.log.append("prompt" if begins else "end of turn")
         self.timeline.turn(CLI, str(self.root), begins)
         await self.idle()
-        self.tick()
+        tick(self.root)
 
     async def idle(self) -> None:
         while tasks := {*self.timeline._tasks, *self.looks()}:
@@ -708,13 +708,9 @@ class World:
         looks = [tree.looks for tree in self.timeline._trees.values()]
         return [task for task in looks if task and not task.done()]
 
-    def tick(self) -> None:
-        """Wait until files have another time."""
-        time.sleep(0.005)
-
     async def run(self) -> None:
         self.build()
-        self.tick()
+        tick(self.root)
         await self.turn(begins=True)
         for number in range(self.random.choice((1, 1, 2, 3))):
             for _ in range(self.random.choice((0, 0, 1, 2))):
@@ -767,7 +763,7 @@ class World:
             # Emacs sees that the CLI is ready again.
             self.timeline.ready(CLI["pids"])
             await self.idle()
-        self.tick()
+        tick(self.root)
         self.user()
         if self.chance(0.5):
             await self.turn(begins=True)

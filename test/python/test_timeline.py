@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from gemini_companion_epc.snapshots import (
 )
 from gemini_companion_epc.timeline import Timeline
 from gemini_companion_epc.types import Facts
-from scene import StubEmacs
+from scene import StubEmacs, tick
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +120,7 @@ class Scene:
 
     def write(self, **files: str) -> None:
         # At another time than a snapshot.
-        time.sleep(0.01)
+        tick(self.root)
         for name, text in files.items():
             (self.root / name).write_text(text)
 
