@@ -199,7 +199,9 @@ def _modes(status: os.stat_result | None, file: File, store: Store, plan: Plan) 
         # Since the text was written, it may have been made executable, or no more so.
         modes = store.private.get(file.name, modes)
     else:
+        # More people may read the text that is there now.
         modes = stat.S_IMODE(status.st_mode)
+        modes &= store.private.get(file.name, 0o777) | ~0o777
     if is_executable == bool(modes & stat.S_IXUSR):
         return modes
     # Those who can read it can execute it.

@@ -795,16 +795,16 @@ class Store:
             with suppress(OSError):
                 status = os.lstat(self._path(name))
                 self._inodes[name] = status.st_ino
+                self.private.pop(name, None)
                 self._note_permissions(name, status)
 
     def _note_permissions(self, name: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
             # A link has none, and may be gone again.
             return
+        # What a call has made readable by all was not so before.
         if ~status.st_mode & _READABLE:
             self.private[name] = stat.S_IMODE(status.st_mode) & 0o777
-        else:
-            self.private.pop(name, None)
 
     def _begin_with(self, tree: str) -> None:
         """Make ``tree`` what git compares the index with, which is otherwise nothing.

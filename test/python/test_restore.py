@@ -131,11 +131,14 @@ def test_what_few_may_read_comes_back_as_that(tmp_path: Path) -> None:
         (root / "file").symlink_to("a")
         (root / "new").write_bytes(b"\0")
         (root / "new").chmod(0o640)
+        (root / "run").chmod(0o755)
+        (root / "a").write_text("A\n")
+        (root / "a").chmod(0o644)
 
     os.umask(0o077)
     scene = Scene(tmp_path / "tree", change)
     assert scene.restore() == {}
-    for name in ("image", "file"):
+    for name in ("image", "file", "run", "a"):
         assert (scene.root / name).lstat().st_mode & 0o777 == 0o600
     assert scene.restore(undone=False) == {}
     assert (scene.root / "new").stat().st_mode & 0o777 == 0o640
@@ -234,6 +237,7 @@ def change_a(root: Path) -> None:
 
 
 def test_a_file_keeps_its_links_owner_and_modes(tmp_path: Path) -> None:
+    os.umask(0o022)
     scene = Scene(tmp_path / "tree", change_a)
     (scene.root / "a").chmod(0o640)
     other = tmp_path / "other"
@@ -352,13 +356,16 @@ def test_a_directory_that_emacs_makes_at_the_same_moment_has_its_files_written(
 ) -> None:
     scene = Scene(tmp_path / "tree", write_all)
     mkdir = os.mkdir
+    made = []
 
     def make(path: str) -> None:
         mkdir(path)
+        made.append(path)
         mkdir(path)
 
     monkeypatch.setattr(os, "mkdir", make)
     assert scene.restore() == {}
+    assert made
     assert (scene.root / "old/gone").read_text() == "old/gone\n"
 
 
