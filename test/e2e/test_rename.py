@@ -33,6 +33,13 @@ EGLOT = f"""
 (when (require 'eglot nil t)
   (add-hook 'python-mode-hook #'eglot-ensure))
 """
+WITHOUT_EGLOT = """
+(setq gemini-companion-overview-busy-seconds 1
+      gemini-companion-overview-page-seconds 1
+      gemini-companion-words-seconds 1
+      gemini-companion-rename--patience 30)
+(eglot-shutdown-all)
+"""
 HAS_SERVER = """
 (with-current-buffer "a.py"
   (and (eglot-current-server) (eglot--server-capable :renameProvider) t))
@@ -234,4 +241,4 @@ def test_a_rename_of_the_model_of_qwen_is_reviewed(world: World) -> None:
     is_interrupted(renamed)
     nothing_is_open(renamed)
     reviews(renamed)
-    renamed.emacs.eval("(progn (eglot-shutdown-all) nil)")
+    renamed.emacs.eval(f"(progn {WITHOUT_EGLOT} nil)")

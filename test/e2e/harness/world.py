@@ -138,6 +138,8 @@ class World:
         assert self._cli
         self.tmux.call("kill-session", "-t", f"={self._cli.terminal.name}")
         self._cli = None
+        if self._emacs:
+            self._emacs.holds("(null (gemini-companion-sessions))", "it has ended")
 
     def cli(self, start: Callable[[], Gemini]) -> Gemini:
         """Return the CLI of the previous test in a shared world, or ``start`` it."""
@@ -275,6 +277,8 @@ class World:
 
     def reset(self) -> None:
         emacs = self._emacs if self._emacs and self._emacs.terminal.is_open() else None
+        if emacs and isinstance(self._cli, Pi):
+            emacs.holds("(gemini-companion-sessions)", "it is connected")
         if emacs:
             emacs.eval(f"(progn (setq e2e-old {SESSIONS}) nil)")
             emacs.reset()
