@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The harness acts on a CLI only when that is ready, however late it is."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
 from typing import Any
 from urllib.request import urlopen
@@ -45,16 +45,19 @@ def test_a_failure_is_reported_though_tmux_was_killed(world: World) -> None:
 
 
 class Late(list[dict[str, Any]]):
-    """A list of requests that goes on late after it has got one."""
+    """A list of requests in which what appends one stays until it may go on."""
+
+    def __init__(self) -> None:
+        self.goes_on = Event()
 
     def append(self, request: dict[str, Any]) -> None:
         super().append(request)
-        Event().wait(0.3)
+        self.goes_on.wait(BOUND)
 
 
 def test_a_request_that_is_there_is_answered_even_if_it_does_not_wait_yet() -> None:
     model = Model()
-    model.requests = Late()
+    model.requests = requests = Late()
     model.answers.clear()
     model.script(say("first said"), say("second said"))
 
@@ -67,10 +70,10 @@ def test_a_request_that_is_there_is_answered_even_if_it_does_not_wait_yet() -> N
             first = pool.submit(asked)
             eventually(lambda: len(model.requests) == 1, "the first is there")
             model.answer_those()
+            requests.goes_on.set()
             assert b"first said" in first.result(BOUND)
             second = pool.submit(asked)
-            eventually(lambda: len(model.requests) == 2, "the second is there")
-            assert not second.done()
+            assert not wait([second], 0.5).done
             model.answer_those()
             assert b"second said" in second.result(BOUND)
         finally:

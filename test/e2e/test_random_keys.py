@@ -102,7 +102,7 @@ def is_gone(pid: int) -> bool:
 def typed(emacs: Emacs, source: Iterator[Round], count: int) -> tuple[list[str], bool]:
     """Type ``count`` keys, or fewer if Emacs dies; return them, and if it has died.
 
-    The frame has each size at least once.  Fail if Emacs is alive and does not
+    The frame has each size at least once, if COUNT is large enough.  Fail if Emacs is alive and does not
     answer, or answers with an error.
     """
     keys: list[str] = []

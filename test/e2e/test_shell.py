@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -200,7 +201,9 @@ def agent_is_recorded(
     cli.wait_for("turn done")
     # The agent has a conversation of its own.
     of_cli, of_agent, *_ = map(json.dumps, cli.model.requests[count:])
-    assert PROMPT_OF_AGENT not in of_cli
+    prompt = r"prompt [1-9]\d* please"
+    assert re.search(prompt, of_cli)
+    assert not re.search(prompt, of_agent)
     assert PROMPT_OF_AGENT in of_agent
 
 
@@ -224,9 +227,12 @@ def are_recorded(
     before = edits(emacs)
     cli.is_free(call(tool))
     eventually(lambda: f"b.txt: {tool}" in edits(emacs), "it is recorded")
-    assert edits(emacs) == sorted([*before, f"b.txt: {tool}"])
+    all_edits = sorted([*before, f"b.txt: {tool}"])
+    assert edits(emacs) == all_edits
     undo_all(emacs)
     has(world.project / "b.txt", OLD)
+    # Nothing came with the end of the turn.
+    assert edits(emacs) == all_edits
     world.row = f"{name}: command in the background"
     background_is_recorded(world, emacs, cli, shell)
     world.row = f"{name}: Escape while a command runs"
