@@ -102,8 +102,8 @@ def is_gone(pid: int) -> bool:
 def typed(emacs: Emacs, source: Iterator[Round], count: int) -> tuple[list[str], bool]:
     """Type ``count`` keys, or fewer if Emacs dies; return them, and if it has died.
 
-    The frame has each size at least once, if COUNT is large enough.  Fail if Emacs is alive and does not
-    answer, or answers with an error.
+    The frame has each size at least once, if ``count`` is large enough.  Fail if
+    Emacs is alive and does not answer, or answers with an error.
     """
     keys: list[str] = []
     sizes = list(SIZES)

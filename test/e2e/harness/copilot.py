@@ -82,8 +82,8 @@ class Copilot(Gemini):
         is_clear = super()._is_clear()
         said = f"MCP Servers reloaded: {self.server_count} server"
         if is_clear and said not in self.screen():
-            # It says that twice, before and after it connects to Emacs, which the first
-            # one does not count.  Once in many runs, it has counted no server both times.
+            # It says that twice, before and after it connects to Emacs, which is in the
+            # second count only.  Once in many runs, both counted no server.
             if time.monotonic() - self._entered > AGAIN:
                 self._enter("/clear")
             return False
