@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 from errno import EMFILE, ENFILE
 from functools import partial
-from importlib.util import find_spec, module_from_spec
 from secrets import token_urlsafe
 
 from . import __version__, log, texts
@@ -406,21 +405,14 @@ class Server:
 
 def load_http() -> Callable[..., Awaitable[None]]:
     """Import the HTTP server, and return the function that runs it."""
-    # This takes a third of a second, in which clients wait in the listen queue, and
-    # 30 MB.  It would take twice as long with three things that few need: a sixth are
-    # garbage collections, though most of what is made stays, and another sixth the
-    # validators of all models of MCP, each of which is now made when it is used.
-    # A third is what these packages begin with, a client and a framework of MCP, and
-    # a server that event streams ask for.
+    # This takes half a second, in which clients wait in the listen queue, and 40 MB.
+    # A sixth of it would be garbage collections, though most of what is made stays.
+    # Another sixth: the validators of all models of MCP.  Few are used, each made then.
     gc.disable()
     try:
         from pydantic import BaseModel
 
         BaseModel.model_config["defer_build"] = True
-        for name in ("mcp", "mcp.server"):
-            if name not in sys.modules and (spec := find_spec(name)):
-                sys.modules[name] = module_from_spec(spec)
-        sys.modules.setdefault("uvicorn", None)  # type: ignore[arg-type]
         from .http import serve
     finally:
         gc.enable()

@@ -420,7 +420,6 @@ def loaded(*names):
 
 print("the port:", loaded("mcp", "hypercorn", "pydantic", "starlette", "anyio"))
 server.load_http()
-print("HTTP:", loaded("mcp.client", "mcp.server.mcpserver", "click"))
 from gemini_companion_epc.linked import Linked
 from mcp_types import CallToolResult, ElicitResult
 late = "gemini_companion_epc.outpost", "gemini_companion_epc.questions"
@@ -436,7 +435,6 @@ print("none:", linked.questions)
 """
     assert run_python("-c", program).stdout.splitlines() == [
         "the port: []",
-        "HTTP: []",
         "a client: [] None",
         "a model: True False",
         "links: ['gemini_companion_epc.questions'] Questions",
