@@ -884,6 +884,17 @@ no commit has the file."
         (should (string-match-p (format " %s  deleted  by `rm b c'" name)
                                 text))))))
 
+(ert-deftest gemini-companion-overview-calls-no-turn-reviewed-without-marks ()
+  (pcase-dolist (`(,old ,new) '(("\344\n" "\344\nnew\n") ("\344\n" nil)))
+    (gemini-companion-overview-test-with `(("b" ,old))
+      (gemini-companion-state-report session 'prompt "First")
+      (if new
+          (gemini-companion-overview-test-take session "b" old new)
+        (gemini-companion-overview-test-deletes session "b"))
+      (gemini-companion-turn-page)
+      (gemini-companion-overview-test-go-to "First .* not marked$")
+      (gemini-companion-overview-test-go-to "written .* b .* not marked$"))))
+
 (ert-deftest gemini-companion-overview-undoes-what-the-turn-of-a-row-did ()
   ;; The row of the file, or of the turn; at a visited file or not.
   (pcase-dolist (`(,at ,visited) '(("auto .* a" t) ("Second" nil)))
