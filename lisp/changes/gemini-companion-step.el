@@ -184,6 +184,8 @@ since are no problem yet."
             (unsaved (gemini-companion-revert-unsaved file))
             (before (gemini-companion-step-before step))
             (why (cond
+                  ((gemini-companion-step-relinked-reason
+                    file (gemini-companion-step--true-name step)))
                   ((eq 'none before)
                    (cond (exists "exists again")
                          ((gemini-companion-names-of-copy file)
@@ -202,6 +204,20 @@ since are no problem yet."
            (format "%s %s" (gemini-companion-step-name step) why)
          (and (null unsaved)
               (gemini-companion-names-unwritable-reason file)))))))
+
+(defun gemini-companion-step--true-name (step)
+  "Return the true name of the file of STEP when that was written."
+  (let ((record (gemini-companion-step-record step)))
+    (if record
+        (gemini-companion-changes-file-name record)
+      (gemini-companion-edit-true-name (gemini-companion-step-edit step)))))
+
+(defun gemini-companion-step-relinked-reason (file true-name)
+  "Return that FILE is another one than that with TRUE-NAME by now, or nil.
+A command may have replaced a symbolic link by a directory, whose files are
+undone before the link is back.  The value is a verb phrase."
+  (unless (equal true-name (gemini-companion-text-true-name file))
+    "is reached by other symbolic links now; change it by hand"))
 
 (defun gemini-companion-step-unwritable-reason (true-name)
   "Return why the file with TRUE-NAME cannot be written now, or nil.

@@ -56,9 +56,8 @@
                 "has been deleted or renamed; nothing to undo")
                ;; Qwen Code writes all files of an answer at its end.
                ((gemini-companion-attribution-awaited-p edit) "is not written yet")
-               ((not (equal (gemini-companion-edit-true-name edit)
-                            (gemini-companion-text-true-name file)))
-                "is reached by other symbolic links now; undo this edit by hand")
+               ((gemini-companion-step-relinked-reason
+                 file (gemini-companion-edit-true-name edit)))
                ((not (gemini-companion-edit-texts-keepable-p file)) "is too large")
                ((and (gemini-companion-edit-new-p edit)
                      (or (gemini-companion-revert-unsaved file)

@@ -88,6 +88,20 @@
     (should (= #o750 (file-modes (expand-file-name "d/new" directory))))
     (should (eql 2 (gemini-companion-test-left)))))
 
+;; It was created in the directory of the link, maybe outside of the project.
+(ert-deftest gemini-companion-step-writes-nothing-behind-a-link-that-is-back ()
+  (gemini-companion-step-test-with '(("a" "1\n") ("linked/b" "1\n"))
+    (gemini-companion-test-writes "d/new" "x\n" session)
+    (gemini-companion-test-answering #'always
+      (gemini-companion-test-undo-edit (car (gemini-companion-edits))))
+    (should-not (file-exists-p "d"))
+    (make-symbolic-link "linked" "d")
+    (should (string-search "d/new) is reached by other symbolic links now"
+                           (gemini-companion-decision-undo)))
+    (should (equal '("b") (directory-files "linked" nil
+                                           directory-files-no-dot-files-regexp)))
+    (should (equal "linked" (file-symlink-p "d")))))
+
 ;; The line was gone.
 (ert-deftest gemini-companion-step-that-deletes-a-new-file-leaves-lines-of-others ()
   (gemini-companion-step-test-with nil
