@@ -296,7 +296,8 @@ For DONE and the value, see `gemini-companion-step-do'."
                                  "; ")))
          (setf (gemini-companion-step-hunks back) changed)
          (gemini-companion-attribution-set-undone
-          unmarked (null (gemini-companion-undo-several-left unmarked)))
+          unmarked (and (gemini-companion-unmarked-files unmarked)
+                        (null (gemini-companion-undo-several-left unmarked))))
          (gemini-companion-idle-announce
           (concat (gemini-companion-unmarked--done on (length changed))
                   (and problems (concat (if changed "; " ": ") text))))

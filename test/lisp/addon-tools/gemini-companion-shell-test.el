@@ -483,7 +483,12 @@ not kept, 1 new repository" . "make"))
                             "3 files not looked at before stay"
                             "1 removed file was not kept"
                             "1 new repository stays"))
-                       (gemini-companion-unmarked-test-change unmarked t)))))
+                       (gemini-companion-unmarked-test-change unmarked t)))
+        (should (gemini-companion-test-refusal
+                  (gemini-companion-test-answering #'always
+                    (gemini-companion-undo-edits (list unmarked)))))
+        ;; The row said "undone".
+        (should (eq 'unreviewed (gemini-companion-changes-status unmarked)))))
     (should (file-exists-p "b.txt"))
     (should (file-exists-p "x"))))
 
