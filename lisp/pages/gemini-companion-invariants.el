@@ -204,19 +204,21 @@ KEEPS-P is a predicate on its bytes."
               (gemini-companion-edits))))
 
 (defun gemini-companion-invariants--did (step)
-  "Check STEP, which takes back the step that was done just now; return STEP."
-  (let ((file (gemini-companion-step-file step))
-        (record (gemini-companion-step-record step)))
-    (gemini-companion-log-record
-     'noted 'step (list file (gemini-companion-step-kind step)
-                        (gemini-companion-step-on step)))
-    (when record
-      (gemini-companion-invariants--hunks record (gemini-companion-step-hunks step)
-                                          "A decision"))
-    (when (or (stringp (gemini-companion-step-after step))
-              (gemini-companion-step-texts step))
-      (gemini-companion-invariants--keep (gemini-companion-text-true-name file)
-                                         #'identity)))
+  "Check STEP, which takes back the step that was done just now; return STEP.
+It is nil if nothing was to be changed."
+  (when step
+    (let ((file (gemini-companion-step-file step))
+          (record (gemini-companion-step-record step)))
+      (gemini-companion-log-record
+       'noted 'step (list file (gemini-companion-step-kind step)
+                          (gemini-companion-step-on step)))
+      (when record
+        (gemini-companion-invariants--hunks record (gemini-companion-step-hunks step)
+                                            "A decision"))
+      (when (or (stringp (gemini-companion-step-after step))
+                (gemini-companion-step-texts step))
+        (gemini-companion-invariants--keep (gemini-companion-text-true-name file)
+                                           #'identity))))
   step)
 
 ;;;; The overview

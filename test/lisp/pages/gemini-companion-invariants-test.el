@@ -75,6 +75,17 @@ Assert that REGEXP matches what is not so, and that nothing else is not so."
       (run-hook-with-args 'gemini-companion-edit-file-functions
                           (gemini-companion-changes-file-edit record) 'written))))
 
+;; An undo whose buffer was killed without a save was taken back by an error of Lisp.
+(ert-deftest gemini-companion-invariants-hold-for-a-step-that-changes-nothing ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+    (let* ((record (car (gemini-companion-changes-files)))
+           (step (gemini-companion-step-make
+                  :kind 'undone :on nil :record record
+                  :hunks (gemini-companion-record-change-hunks
+                          (car (gemini-companion-changes-update record))))))
+      (should-not (gemini-companion-step-do step)))))
+
 (ert-deftest gemini-companion-invariants-are-in-the-log-without-a-text ()
   (gemini-companion-invariants-test-finds "a are not the changes"
       '(("a" "1\n2\n3\n"))
