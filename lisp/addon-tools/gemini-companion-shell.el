@@ -614,7 +614,10 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
           ((< count written)
            (format "%d files written, too many to record" written))
           ((< 0 unseen)
-           (format "%d files not recorded, as Emacs was busy" unseen))
+           (format (ngettext "%d file not recorded, as Emacs was busy"
+                             "%d files not recorded, as Emacs was busy"
+                             unseen)
+                   unseen))
           (lost
            (format "not recorded, as you have written it at once, or its text is lost: %s"
                    (mapconcat #'gemini-companion-names-shown lost ", ")))
@@ -622,7 +625,10 @@ For FACTS, COUNT and LOST, see `gemini-companion-shell--announce'."
            (format "not recorded, as the name is not in UTF-8: %s"
                    (mapconcat #'gemini-companion-names-shown odd ", ")))
           ((< 0 by-git)
-           (format "%d files changed by git to another commit" by-git)))))
+           (format (ngettext "%d file changed by git to another commit"
+                             "%d files changed by git to another commit"
+                             by-git)
+                   by-git)))))
 
 ;;;; Life
 

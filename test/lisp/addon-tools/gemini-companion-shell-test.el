@@ -623,6 +623,8 @@ not kept, 1 new repository" . "make"))
       (should (equal "It is recorded again once that is over." (nth 3 (car (findings)))))
       (should (equal "300 files written, too many to record" (said :count 300)))
       (should (equal "20 files changed by git to another commit" (said :by_git 20)))
+      (should (equal "1 file changed by git to another commit" (said :by_git 1)))
+      (should (equal "1 file not recorded, as Emacs was busy" (said :unseen 1)))
       (should (equal "7 files not recorded, as Emacs was busy" (said :unseen 7)))
       (should (equal "not recorded, as the name is not in UTF-8: caf\ufffd"
                      (said :odd '("caf\ufffd"))))
