@@ -18,6 +18,11 @@
   "The last events, lists of TIME, DIRECTION, METHOD and ARGS, the newest first.
 There are 500 or more.")
 
+(defconst gemini-companion-log--texts
+  '((open-diff . 3) (adopt-diff . 3) (diff-accepted . 1) (diff-rejected . 1)
+    (context-update . 0) (prompt . 1) (remote-write . 3))
+  "Alist from calls that carry a text of the user to the index of that argument.")
+
 (define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
   "The last calls between Emacs and the server of gemini-companion.
 \\{gemini-companion-events-mode-map}"
@@ -39,7 +44,7 @@ symbol, or a string after an error."
                         ('hello nil)
                         ;; The call `ask' carries texts of files.
                         ('ask (seq-remove #'sequencep args))
-                        (_ args))))
+                        (_ (gemini-companion-log--without-text method args)))))
         gemini-companion-log--events)
   (when (nthcdr 1000 gemini-companion-log--events)
     (setcdr (nthcdr 499 gemini-companion-log--events) nil)))
@@ -69,6 +74,18 @@ symbol of the error, as its message may contain text of a file."
   (when (stringp name)
     (message "%s: %s" name (error-message-string problem)))
   nil)
+
+(defun gemini-companion-log--without-text (method args)
+  "Return ARGS of METHOD with the size of the text of the user, if there is one."
+  (let ((index (alist-get method gemini-companion-log--texts)))
+    (seq-map-indexed (lambda (arg i)
+                       (cond ((not (eq i index)) arg)
+                             ((stringp arg) (format "(%d characters)" (length arg)))
+                             ((and (listp arg) (not (keywordp (car arg))))
+                              (format "(%d files)" (length arg)))
+                             ;; A large text is in a private file.
+                             (t arg)))
+                     args)))
 
 (defun gemini-companion-log--shortened (value)
   "Return VALUE, an argument of a call, with its long strings truncated.

@@ -12,7 +12,7 @@
   (save-window-excursion
     (gemini-companion-log-record 'received 'open-diff '(7 (:id "x") "/a" "b"))
     (dotimes (n 1000)
-      (gemini-companion-log-record 'sent 'diff-accepted
+      (gemini-companion-log-record 'sent 'warn
                                       (list n (make-string 10000 ?x))))
     (gemini-companion-log-record 'received 'open-diff '(8 (:id "x") "/a" "b"))
     (gemini-companion-events-buffer)
@@ -20,9 +20,31 @@
       (should (< (count-lines (point-min) (point-max)) 1000))
       (should (< (buffer-size) 500000))
       (should-not (string-search " <- open-diff 7 " (buffer-string)))
-      (dolist (line '("[0-9:.]+ -> diff-accepted 999 .*(10000 characters)\"$"
-                      "[0-9:.]+ <- open-diff 8 (:id \"x\") \"/a\" \"b\"$"))
+      (dolist (line '("[0-9:.]+ -> warn 999 .*(10000 characters)\"$"
+                      "[0-9:.]+ <- open-diff 8 (:id \"x\") \"/a\" \"(1 characters)\"$"))
         (should (string-match-p (concat "^" line) (buffer-string))))
+      (kill-buffer))))
+
+(ert-deftest gemini-companion-events-have-no-text-of-the-user ()
+  (save-window-excursion
+    (dolist (call '((received open-diff 7 (:id "x") "/a" "secret")
+                    (received open-diff 8 (:id "x") "/a" (:file "/tmp/private"))
+                    (sent adopt-diff 7 (:id "x") "/a" "secret")
+                    (sent diff-accepted 7 "secret")
+                    (sent diff-rejected 7 "secret")
+                    (sent context-update ((:path "/a" :active t :selected-text "secret")))
+                    (sent context-update nil)
+                    (sent prompt "x" "secret")
+                    (sent remote-write "host" "/a" "0a1b" "secret")))
+      (gemini-companion-log-record (car call) (nth 1 call) (nthcdr 2 call)))
+    (gemini-companion-events-buffer)
+    (with-current-buffer "*gemini-companion events*"
+      (should-not (string-search "secret" (buffer-string)))
+      (dolist (event '(" <- open-diff 7 (:id \"x\") \"/a\" \"(6 characters)\"\n"
+                       " <- open-diff 8 (:id \"x\") \"/a\" (:file \"/tmp/private\")\n"
+                       " -> context-update \"(1 files)\"\n"
+                       " -> context-update \"(0 files)\"\n"))
+        (should (string-search event (buffer-string))))
       (kill-buffer))))
 
 (ert-deftest gemini-companion-events-have-the-errors-of-what-is-guarded ()

@@ -116,7 +116,7 @@
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (let ((events (gemini-companion-test-events)))
       (should (string-search " -> adopt-diff 1 (:id \"one\" " events))
-      (should (string-search " -> diff-accepted 1 \"new\"\n" events))
+      (should (string-search " -> diff-accepted 1 \"(3 characters)\"\n" events))
       (should (string-search " -> diff-rejected 2\n" events))
       (should (string-search " -> serve\n" events))
       (should-not (string-search (plist-get (gemini-companion-server-info) :token)
