@@ -117,23 +117,50 @@ Log that they were looked at."
         (gemini-companion-invariants--marks buffer changes)))))
 
 (defun gemini-companion-invariants--marks (buffer changes)
-  "Check that the marks in BUFFER are those of CHANGES, and no others."
+  "Check that the marks in BUFFER are those of CHANGES, in place, and no others.
+A mark is the overlay of a change, or one with the sign of a line."
   (with-current-buffer buffer
-    (let ((marks (seq-filter (lambda (overlay)
-                               (overlay-get overlay 'gemini-companion-change))
-                             (save-restriction
-                               (widen)
-                               (overlays-in (point-min) (point-max))))))
-      (unless (and (equal changes
-                          (mapcar (lambda (mark)
-                                    (overlay-get mark 'gemini-companion-change))
-                                  gemini-companion-marks-here))
-                   (= (length marks) (length gemini-companion-marks-here))
-                   (seq-every-p (lambda (mark)
-                                  (memq mark gemini-companion-marks-here))
-                                marks))
-        (gemini-companion-invariants--broken
-         "The marks in %s are not the changes of the last look" (buffer-name))))))
+    (save-excursion
+      (save-restriction
+        (widen)
+        (let* ((all (seq-filter (lambda (overlay)
+                                  (or (overlay-get overlay 'gemini-companion-mark)
+                                      (overlay-get overlay 'gemini-companion-change)))
+                                (overlays-in (point-min) (point-max))))
+               (signs (seq-difference all gemini-companion-marks-here #'eq))
+               (expected nil)
+               (places nil))
+          (dolist (change changes)
+            (goto-char (point-min))
+            (forward-line (gemini-companion-hunk-new change))
+            (push (cons (point) change) expected)
+            (dotimes (_ (min (max 1 (- (gemini-companion-hunk-new-end change)
+                                       (gemini-companion-hunk-new change)))
+                             200))
+              (push (point) places)
+              (forward-line)))
+          (unless (and (equal (nreverse expected)
+                              (mapcar (lambda (mark)
+                                        (cons (overlay-start mark)
+                                              (overlay-get mark 'gemini-companion-change)))
+                                      gemini-companion-marks-here))
+                       (equal (sort places #'<)
+                              (sort (mapcar #'overlay-start signs) #'<)))
+            (gemini-companion-invariants--broken
+             "The marks in %s are not the changes of the last look" (buffer-name))))))))
+
+(defun gemini-companion-invariants--unmarked ()
+  "Check that the current buffer has no marks if it has no changes of its own."
+  (when (or (buffer-base-buffer)
+            (null (gemini-companion-changes-here)))
+    (gemini-companion-invariants--marks (current-buffer) nil)))
+
+(defun gemini-companion-invariants--displayed (frame)
+  "Check the buffers in FRAME that have no changes of their own."
+  ;; A test may pass a window, as in a buffer of its own.
+  (dolist (window (window-list (and (framep frame) frame) 'no-minibuffer))
+    (with-current-buffer (window-buffer window)
+      (gemini-companion-invariants--unmarked))))
 
 ;;;; What Emacs writes
 
@@ -282,6 +309,8 @@ Call this when nothing is being written."
   "Check after each write, step, look and command."
   '((gemini-companion-edit-file-functions gemini-companion-invariants--wrote 90)
     (gemini-companion-changes-functions gemini-companion-invariants--looked 90)
+    (after-set-visited-file-name-hook gemini-companion-invariants--unmarked 90)
+    (window-buffer-change-functions gemini-companion-invariants--displayed 90)
     (gemini-companion-watch-writing-functions gemini-companion-invariants--writing -90)
     (post-command-hook gemini-companion-invariants--page)))
 

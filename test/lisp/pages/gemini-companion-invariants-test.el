@@ -35,6 +35,43 @@ Assert that REGEXP matches what is not so, and that nothing else is not so."
     (overlay-put (make-overlay 1 2) 'gemini-companion-change t)
     (gemini-companion-test-writes "a" "1\nB\nC\n" session)))
 
+(ert-deftest gemini-companion-invariants-find-the-sign-of-a-mark-that-is-left-behind ()
+  (gemini-companion-invariants-test-finds "marks in a are not the changes"
+      '(("a" "1\n2\n3\n"))
+    (find-file "a")
+    (cl-letf (((symbol-function 'gemini-companion-marks--remove)
+               (lambda () (mapc #'delete-overlay gemini-companion-marks-here))))
+      (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+      (should-not (gemini-companion-invariants-check))
+      (gemini-companion-test-writes "a" "1\nB\nC\n" session))))
+
+(ert-deftest gemini-companion-invariants-find-a-mark-at-another-line ()
+  (gemini-companion-invariants-test-finds "marks in a are not the changes"
+      '(("a" "1\n2\n3\n"))
+    (find-file "a")
+    (let ((move (lambda (_record buffer)
+                  (with-current-buffer buffer
+                    (move-overlay (car gemini-companion-marks-here) 1 3)))))
+      (add-hook 'gemini-companion-changes-functions move 50)
+      (unwind-protect
+          (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+        (remove-hook 'gemini-companion-changes-functions move)))))
+
+(ert-deftest gemini-companion-invariants-find-marks-in-a-buffer-without-changes ()
+  (gemini-companion-invariants-test-finds "marks in \\(?:b\\|clone\\) are not the changes"
+      '(("a" "1\n2\n3\n"))
+    (find-file "a")
+    (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+    (should-not (gemini-companion-invariants-check))
+    (cl-letf (((symbol-function 'gemini-companion-marks--draw-here) #'ignore))
+      (switch-to-buffer (make-indirect-buffer (current-buffer) "clone" t))
+      (run-hook-with-args 'window-buffer-change-functions (selected-frame))
+      (should (gemini-companion-invariants-check))
+      (kill-buffer)
+      (switch-to-buffer "a")
+      (set-visited-file-name "b")
+      (set-buffer-modified-p nil))))
+
 (ert-deftest gemini-companion-invariants-find-a-hunk-in-no-record ()
   (gemini-companion-invariants-test-finds "A line of .* names a hunk of no write"
       '(("a" "1\n2\n3\n"))
