@@ -286,7 +286,8 @@ Do not check those of a diff with folded changes."
       (when (and all
                  (< 0 (+ added removed))
                  (string-match-p "[+-][0-9]" heading)
-                 (not (string-search amount heading)))
+                 ;; "+1 -1" is not in "+1 -12".
+                 (not (string-match-p (concat (regexp-quote amount) "\\_>") heading)))
         (gemini-companion-invariants--broken
          "The row of %s does not count the lines of its diff, %s: %s"
          (gemini-companion-overview-row-path row) amount heading)))))
