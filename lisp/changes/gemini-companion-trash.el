@@ -132,7 +132,7 @@ impossible, or not agreed, signal a `user-error', and change nothing."
   (gemini-companion-watch-writing file
     (let ((file-name-handler-alist nil))
       (condition-case problem
-          (if (or reason (gemini-companion-trash--has-p file))
+          (if (or reason (gemini-companion-trash--still-has-p file))
               (let ((delete-by-moving-to-trash nil))
                 (if (eq t (file-attribute-type (file-attributes file)))
                     (delete-directory file t)
@@ -151,12 +151,16 @@ impossible, or not agreed, signal a `user-error', and change nothing."
   (and (null (file-attribute-type (file-attributes file)))
        (secure-hash 'sha256 (gemini-companion-text-bytes file))))
 
-(defun gemini-companion-trash--has-p (file)
+(defun gemini-companion-trash--still-has-p (file)
   "Return non-nil if the trash still has FILE with its bytes, from an earlier undo."
   (when-let* ((hash (gethash (expand-file-name file) gemini-companion-trash--moved))
-              (trash (gemini-companion-trash--directory))
-              ((file-directory-p trash))
               ((equal hash (gemini-companion-trash--hash file))))
+    (gemini-companion-trash-has-p file hash)))
+
+(defun gemini-companion-trash-has-p (file hash)
+  "Return non-nil if the trash is known to have FILE with the bytes of HASH."
+  (when-let* ((trash (gemini-companion-trash--directory))
+              ((file-directory-p trash)))
     (seq-some (lambda (copy) (equal hash (gemini-companion-trash--hash copy)))
               (directory-files
                trash t

@@ -50,14 +50,18 @@
   "Sentences about what was not as it must be, the last one first.")
 
 (defvar gemini-companion-invariants--before nil
-  "What the file that Emacs writes had before: its true name and bytes, or nil.")
+  "Alist from true names of files that are being written to their bytes before.")
 
 (defvar gemini-companion-invariants--written nil
   "What Emacs has overwritten or deleted, and nothing yet keeps.
 The value is an alist from true names of files to bytes.")
 
+(defvar gemini-companion-invariants--own nil
+  "What Emacs has written last, which its undo has: conses of true names and bytes.")
+
 (defvar gemini-companion-invariants--stored nil
-  "Files that the server writes, which has their contents, by their true names.")
+  "Alist from true names of files that the server writes to what it has of them.
+That is a list of the names in git of their contents.")
 
 (defun gemini-companion-invariants--broken (format &rest args)
   "Record what is not so, a sentence, by FORMAT and ARGS."
@@ -167,28 +171,41 @@ A mark is the overlay of a change, or one with the sign of a line."
 (defun gemini-companion-invariants--writing (file when)
   "Note what FILE has as Emacs writes it; WHEN is `before' or `after' that."
   (let ((name (gemini-companion-text-true-name file))
-        (bytes (and (gemini-companion-edit-texts-keepable-p file)
-                    (ignore-error file-error
-                      (gemini-companion-text-bytes file)))))
+        (bytes (gemini-companion-invariants--bytes file)))
     (if (eq when 'before)
-        (setq gemini-companion-invariants--before (cons name bytes))
+        (push (cons name bytes) gemini-companion-invariants--before)
       (gemini-companion-log-record 'noted (if bytes 'wrote 'deleted) (list name))
-      (pcase gemini-companion-invariants--before
+      (pcase (alist-get name gemini-companion-invariants--before nil 'remove #'equal)
         ;; What was written before is there again.
         ((guard (member (cons name bytes) gemini-companion-invariants--written))
          (gemini-companion-invariants--keep name (apply-partially #'equal bytes)))
-        ((and `(,(pred (equal name)) . ,(and before (pred stringp)))
+        ((and (pred stringp) before
               (guard (not (member before (list "" bytes))))
-              (guard (not (or (member name gemini-companion-invariants--stored)
-                              (gemini-companion-invariants--undoable-p file)
+              (guard (not (or (gemini-companion-invariants--stored-p name before)
+                              (member (cons name before) gemini-companion-invariants--own)
                               (gemini-companion-invariants--of-edit-p name before)))))
          (push (cons name before) gemini-companion-invariants--written)))
-      (setq gemini-companion-invariants--before nil))))
+      (when bytes
+        (setq gemini-companion-invariants--own
+              (seq-take (cons (cons name bytes) gemini-companion-invariants--own) 50)))
+      (setf (alist-get name gemini-companion-invariants--before nil 'remove #'equal)
+            nil))))
 
-(defun gemini-companion-invariants--undoable-p (file)
-  "Return non-nil if the undo of the buffer that visits FILE has what it had."
-  (when-let* ((buffer (gemini-companion-names-buffer file)))
-    (consp (buffer-local-value 'buffer-undo-list buffer))))
+(defun gemini-companion-invariants--bytes (file)
+  "Return the bytes of FILE, or nil if they cannot be kept, or it is a link."
+  (and (not (file-symlink-p file))
+       (gemini-companion-edit-texts-keepable-p file)
+       (ignore-error file-error
+         (gemini-companion-text-bytes file))))
+
+(defun gemini-companion-invariants--stored-p (file bytes)
+  "Return non-nil if the server, which writes FILE, a true name, has its BYTES."
+  (seq-some (lambda (blob)
+              (and (stringp blob)
+                   (equal blob (secure-hash (if (length= blob 64) 'sha256 'sha1)
+                                            (concat (format "blob %d\0" (length bytes))
+                                                    bytes)))))
+            (cdr (assoc file gemini-companion-invariants--stored))))
 
 (defun gemini-companion-invariants--keep (file keeps-p)
   "Note that what was overwritten in FILE, a true name, is kept.
@@ -200,17 +217,29 @@ KEEPS-P is a predicate on its bytes."
                     gemini-companion-invariants--written)))
 
 (defun gemini-companion-invariants--changes (step &rest _)
-  "Note that the server has the contents of the files of STEP, if it has several."
+  "Note what the server has of the files of STEP, if it has several."
   (when (eq 'several (gemini-companion-step-kind step))
     (setq gemini-companion-invariants--stored
-          (mapcar #'gemini-companion-text-true-name
-                  (gemini-companion-changes-names
-                   (gemini-companion-step-edit step)
-                   (gemini-companion-step-hunks step))))))
+          (cl-mapcar
+           (lambda (name file)
+             ;; The slots `before' and `after' of a `gemini-companion-unmarked-entry',
+             ;; which is of a later wing.
+             (list (gemini-companion-text-true-name name) (aref file 2) (aref file 3)))
+           (gemini-companion-changes-names (gemini-companion-step-edit step)
+                                           (gemini-companion-step-hunks step))
+           (gemini-companion-step-hunks step)))))
 
-(defun gemini-companion-invariants--deleted (file &rest _)
-  "Note that FILE was moved to the trash, or that the user was told that it is not."
-  (gemini-companion-invariants--keep (gemini-companion-text-true-name file) #'identity))
+(defun gemini-companion-invariants--trash (delete file &optional agreed &rest args)
+  "Call DELETE with FILE, AGREED and ARGS, and check that the trash has FILE then.
+If AGREED is non-nil, the user was told that it may not."
+  (let ((bytes (gemini-companion-invariants--bytes file)))
+    (prog1 (apply delete file agreed args)
+      (unless (or agreed
+                  (null bytes)
+                  (gemini-companion-trash-has-p file (secure-hash 'sha256 bytes)))
+        (gemini-companion-invariants--broken "The trash does not have %s" file))
+      (gemini-companion-invariants--keep (gemini-companion-text-true-name file)
+                                         #'identity))))
 
 (defun gemini-companion-invariants--of-edit-p (file bytes)
   "Return non-nil if an edit of FILE, a true name, has the text BYTES."
@@ -242,10 +271,9 @@ It is nil if nothing was to be changed."
       (when record
         (gemini-companion-invariants--hunks record (gemini-companion-step-hunks step)
                                             "A decision"))
-      (when (or (stringp (gemini-companion-step-after step))
-                (gemini-companion-step-texts step))
-        (gemini-companion-invariants--keep (gemini-companion-text-true-name file)
-                                           #'identity))))
+      (gemini-companion-invariants--keep
+       (gemini-companion-text-true-name file)
+       (apply-partially #'equal (gemini-companion-step-after step)))))
   step)
 
 ;;;; The overview
@@ -319,14 +347,13 @@ Call this when nothing is being written."
   "Check what takes back each step."
   (advice-add 'gemini-companion-step-do :filter-return #'gemini-companion-invariants--did)
   (advice-add 'gemini-companion-step-do :before #'gemini-companion-invariants--changes)
-  (advice-add 'gemini-companion-trash-delete :after
-              #'gemini-companion-invariants--deleted))
+  (advice-add 'gemini-companion-trash-delete :around #'gemini-companion-invariants--trash))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'invariants)))
   "Check no longer."
   (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--did)
   (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--changes)
-  (advice-remove 'gemini-companion-trash-delete #'gemini-companion-invariants--deleted))
+  (advice-remove 'gemini-companion-trash-delete #'gemini-companion-invariants--trash))
 
 (gemini-companion-part-loaded 'invariants)
 

@@ -102,6 +102,68 @@ Assert that REGEXP matches what is not so, and that nothing else is not so."
       (gemini-companion-watch-writing file
         (delete-file file)))))
 
+(ert-deftest gemini-companion-invariants-find-an-overwrite-without-its-bytes ()
+  (gemini-companion-invariants-test-finds "overwritten or deleted in .*/a is not kept"
+      '(("a" "1\n2\n3\n"))
+    (let ((file (expand-file-name "a")))
+      (find-file file)
+      (buffer-enable-undo)
+      (insert "text that is not that of the file")
+      (gemini-companion-text-write file "others\n")
+      (gemini-companion-watch-writing file
+        (gemini-companion-text-rewrite file "others\n" "new\n"))
+      (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-invariants-find-an-undo-without-the-bytes-before ()
+  (gemini-companion-invariants-test-finds "overwritten or deleted in .*/a is not kept"
+      '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-writes "a" "1\nB\n3\n" session)
+    (let* ((record (car (gemini-companion-changes-files)))
+           (changes (gemini-companion-changes-file-known record))
+           (step (gemini-companion-step-of-changes
+                  record changes
+                  (gemini-companion-record-change-hunks (car changes)) t)))
+      (gemini-companion-text-write "a" "others\n")
+      ;; The step writes the file as if nobody had written it since.
+      (cl-letf (((symbol-function 'gemini-companion-step--bytes)
+                 (lambda (_) (gemini-companion-step-before step)))
+                ((symbol-function 'gemini-companion-text-rewrite)
+                 (lambda (file _old text) (gemini-companion-text-write file text))))
+        (gemini-companion-step-do step)))))
+
+(ert-deftest gemini-companion-invariants-find-an-overwrite-by-the-server ()
+  (gemini-companion-test-needs-add-on 'tools)
+  (gemini-companion-invariants-test-finds "overwritten or deleted in .*/a is not kept"
+      '(("a" "others\n") ("b" "2\n"))
+    (let ((unmarked (gemini-companion-unmarked-make
+                     (expand-file-name ".")
+                     ;; These are 1 and 2.
+                     (mapcar (lambda (name)
+                               (gemini-companion-unmarked-entry
+                                name "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d"
+                                "0cfbf08886fca9a91cb753ec8734c84fcbe52c9f"
+                                #o100644 #o100644))
+                             '("a" "b"))
+                     '("x" "y") nil nil nil nil)))
+      (cl-letf (((symbol-function 'gemini-companion-server-info)
+                 (lambda () '(:pid 1)))
+                ((symbol-function 'gemini-companion-server-ask)
+                 (lambda (_method _args done &optional _failed)
+                   (gemini-companion-text-write "a" "1\n")
+                   (gemini-companion-text-write "b" "1\n")
+                   (funcall done nil)
+                   t)))
+        (gemini-companion-step-do
+         (gemini-companion-step-make
+          :kind 'several :on t :edit unmarked
+          :hunks (gemini-companion-unmarked-files unmarked)))))))
+
+(ert-deftest gemini-companion-invariants-find-what-the-trash-does-not-have ()
+  (gemini-companion-invariants-test-finds "The trash does not have .*/a"
+      '(("a" "1\n2\n3\n"))
+    (cl-letf (((symbol-function 'move-file-to-trash) #'delete-file))
+      (gemini-companion-trash-delete (expand-file-name "a")))))
+
 (ert-deftest gemini-companion-invariants-find-a-known-text-that-was-not-written ()
   (gemini-companion-invariants-test-finds "known text of .* is not what was written"
       '(("a" "1\n2\n3\n"))
