@@ -322,15 +322,19 @@ Do not check those of a diff with folded changes."
 
 ;;;; Checks
 
-(defun gemini-companion-invariants-check ()
-  "Return sentences about what was not so since the last call, or nil.
-Call this when nothing is being written."
+(defun gemini-companion-invariants--lost ()
+  "Check that what was overwritten and deleted is kept; nothing is written now."
   (pcase-dolist (`(,name . ,_) gemini-companion-invariants--written)
     (gemini-companion-invariants--broken
      "What Emacs has overwritten or deleted in %s is not kept" name))
+  (setq gemini-companion-invariants--written nil))
+
+(defun gemini-companion-invariants-check ()
+  "Return sentences about what was not so since the last call, or nil.
+Call this when nothing is being written."
+  (gemini-companion-invariants--lost)
   (prog1 (nreverse gemini-companion-invariants-broken)
-    (setq gemini-companion-invariants-broken nil
-          gemini-companion-invariants--written nil)))
+    (setq gemini-companion-invariants-broken nil)))
 
 ;;;; Life
 
@@ -341,6 +345,7 @@ Call this when nothing is being written."
     (after-set-visited-file-name-hook gemini-companion-invariants--unmarked 90)
     (window-buffer-change-functions gemini-companion-invariants--displayed 90)
     (gemini-companion-watch-writing-functions gemini-companion-invariants--writing -90)
+    (post-command-hook gemini-companion-invariants--lost 90)
     (post-command-hook gemini-companion-invariants--page)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'invariants)))

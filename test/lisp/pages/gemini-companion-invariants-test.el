@@ -199,5 +199,18 @@ Assert that REGEXP matches what is not so, and that nothing else is not so."
       (should-not (string-search "secret" (buffer-string)))
       (kill-buffer))))
 
+(ert-deftest gemini-companion-invariants-are-in-the-log-after-the-command ()
+  (gemini-companion-invariants-test-finds "is not kept"
+      '(("a" "secret\n"))
+    (let ((file (expand-file-name "a")))
+      (gemini-companion-watch-writing file
+        (delete-file file)))
+    (run-hooks 'post-command-hook)
+    (gemini-companion-events-buffer)
+    (with-current-buffer "*gemini-companion events*"
+      (should (string-match-p " !! invariants .* is not kept" (buffer-string)))
+      (should-not (string-search "secret" (buffer-string)))
+      (kill-buffer))))
+
 (provide 'gemini-companion-invariants-test)
 ;;; gemini-companion-invariants-test.el ends here
