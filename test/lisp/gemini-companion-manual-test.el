@@ -958,20 +958,44 @@ They are named for the user."
         (should (equal '(:noinline t)
                        (and (consp (nth 1 form)) (assq :noinline (nth 1 form)))))))))
 
+(defun gemini-companion-manual-test-accessor (place)
+  "Return the accessor of PLACE, or of that in which PLACE is, a symbol."
+  (pcase place
+    (`(cl-struct-slot-value ',type ',slot . ,_) (intern (format "%s-%s" type slot)))
+    ((or `(,(or 'car 'cdr 'aref 'elt 'plist-get) ,whole . ,_)
+         `(,(or 'nth 'nthcdr 'alist-get 'gethash) ,_ ,whole . ,_))
+     (gemini-companion-manual-test-accessor whole))
+    (_ (car-safe place))))
+
 (defun gemini-companion-manual-test-places (form)
   "Return the accessors in FORM whose places it changes, a list of symbols."
   (pcase form
     (`(,head . ,_)
-     (append (pcase form
-               (`(setf . ,places)
-                (cl-loop for place in places by #'cddr
-                         collect (car-safe place)))
-               (`(,(or 'cl-incf 'cl-decf 'pop) (,place . ,_) . ,_) (list place))
-               (`(,(or 'push 'cl-pushnew 'cl-callf) ,_ (,place . ,_) . ,_)
-                (list place))
-               (`(cl-callf2 ,_ ,_ (,place . ,_) . ,_) (list place)))
+     (append (mapcar #'gemini-companion-manual-test-accessor
+                     (pcase form
+                       (`(setf . ,places)
+                        (cl-loop for place in places by #'cddr
+                                 collect place))
+                       (`(,(or 'cl-rotatef 'cl-shiftf) . ,places)
+                        places)
+                       (`(,(or 'cl-incf 'cl-decf 'pop 'setcar 'setcdr) ,place . ,_)
+                        (list place))
+                       (`(,(or 'push 'cl-pushnew 'cl-callf) ,_ ,place . ,_)
+                        (list place))
+                       (`(cl-callf2 ,_ ,_ ,place . ,_) (list place))))
              (gemini-companion-manual-test-places head)
              (gemini-companion-manual-test-places (cdr form))))))
+
+(ert-deftest gemini-companion-slots-are-found-where-they-are-set ()
+  (dolist (form '((setf y 1 (a-slot x) 2)
+                  (push 1 (a-slot x))
+                  (cl-callf2 delq 1 (a-slot x))
+                  (progn (setf (car (a-slot x)) 1))
+                  (setf (alist-get 'key (a-slot x)) 1)
+                  (setf (cl-struct-slot-value 'a 'slot x) 1)
+                  (setcdr (a-slot x) nil)
+                  (cl-rotatef (a-slot x) y)))
+    (should (equal '(a-slot) (delq nil (gemini-companion-manual-test-places form))))))
 
 (ert-deftest gemini-companion-slots-are-set-in-one-file ()
   (let ((files (make-hash-table)))
