@@ -178,7 +178,10 @@ Files with the same problem, such as a host that does not answer, are in one."
 (defun gemini-companion-decide--deleted (item)
   "Return an alist from the files that ITEM deletes to their names for the user."
   (pcase (gemini-companion-decide--deletes item)
-    (`((,file)) (list (cons file (gemini-companion-decide-item-name item))))
+    ((and `((,file))
+          (guard (not (when-let* ((step (gemini-companion-decide-item-step item)))
+                        (eq 'several (gemini-companion-step-kind step))))))
+     (list (cons file (gemini-companion-decide-item-name item))))
     (deletes
      (mapcar (lambda (file)
                (cons file (gemini-companion-label-file file nil 'plain)))

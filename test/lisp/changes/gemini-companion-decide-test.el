@@ -594,4 +594,12 @@ c has changed meanwhile; review it again"
                                                          items)))
                          done)))))))
 
+;; The question was whether to delete all of them.
+(ert-deftest gemini-companion-decide-names-the-one-of-several-files-that-goes ()
+  (should (equal '(("/p/new" . "/p/new"))
+                 (gemini-companion-decide--deleted
+                  (gemini-companion-decide-item
+                   :name "1 link, 2 files" :deletes '(("/p/new"))
+                   :step (gemini-companion-step-make :kind 'several :on t))))))
+
 ;;; gemini-companion-decide-test.el ends here
