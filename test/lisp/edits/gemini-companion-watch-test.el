@@ -133,7 +133,7 @@
                        (t . ,(lambda () (gemini-companion-test-rewrite "a" "2\n")))
                        (nil . ,(lambda ()
                                  (gemini-companion-watch-writing "a"
-                                   (gemini-companion-test-rewrite "a" "3\n"))))
+                                   (gemini-companion-test-rewrite "a" "2\n"))))
                        ;; Emacs reads what another program has written.
                        (t . ,(lambda ()
                                (gemini-companion-test-rewrite "a" "4\n")
