@@ -63,6 +63,9 @@ The value is an alist from true names of files to bytes.")
   "Alist from true names of files that the server writes to what it has of them.
 That is a list of the names in git of their contents.")
 
+(defvar gemini-companion-invariants--trashed nil
+  "The true name of the file that was moved to the trash last, or nil.")
+
 (defun gemini-companion-invariants--broken (format &rest args)
   "Record what is not so, a sentence, by FORMAT and ARGS."
   (let ((sentence (apply #'format format args)))
@@ -238,8 +241,21 @@ If AGREED is non-nil, the user was told that it may not."
                   (null bytes)
                   (gemini-companion-trash-has-p file (secure-hash 'sha256 bytes)))
         (gemini-companion-invariants--broken "The trash does not have %s" file))
-      (gemini-companion-invariants--keep (gemini-companion-text-true-name file)
+      (setq gemini-companion-invariants--trashed (gemini-companion-text-true-name file))
+      (gemini-companion-invariants--keep gemini-companion-invariants--trashed
                                          #'identity))))
+
+(defun gemini-companion-invariants--deletes (do step &rest args)
+  "Call DO with STEP and ARGS, and check that a deletion is one to the trash."
+  (let* ((file (gemini-companion-step-file step))
+         (name (gemini-companion-text-true-name file))
+         (is-local (and (not (file-remote-p file)) (file-regular-p name))))
+    (setq gemini-companion-invariants--trashed nil)
+    (prog1 (apply do step args)
+      (when (and is-local
+                 (not (file-exists-p name))
+                 (not (equal name gemini-companion-invariants--trashed)))
+        (gemini-companion-invariants--broken "%s was deleted past the trash" name)))))
 
 (defun gemini-companion-invariants--of-edit-p (file bytes)
   "Return non-nil if an edit of FILE, a true name, has the text BYTES."
@@ -352,12 +368,14 @@ Call this when nothing is being written."
   "Check what takes back each step."
   (advice-add 'gemini-companion-step-do :filter-return #'gemini-companion-invariants--did)
   (advice-add 'gemini-companion-step-do :before #'gemini-companion-invariants--changes)
+  (advice-add 'gemini-companion-step-do :around #'gemini-companion-invariants--deletes)
   (advice-add 'gemini-companion-trash-delete :around #'gemini-companion-invariants--trash))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'invariants)))
   "Check no longer."
   (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--did)
   (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--changes)
+  (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--deletes)
   (advice-remove 'gemini-companion-trash-delete #'gemini-companion-invariants--trash))
 
 (gemini-companion-part-loaded 'invariants)

@@ -164,6 +164,15 @@ Assert that REGEXP matches what is not so, and that nothing else is not so."
     (cl-letf (((symbol-function 'move-file-to-trash) #'delete-file))
       (gemini-companion-trash-delete (expand-file-name "a")))))
 
+(ert-deftest gemini-companion-invariants-find-a-deletion-past-the-trash ()
+  (gemini-companion-invariants-test-finds "/new was deleted past the trash"
+      '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-writes "new" "x\n" session)
+    (cl-letf (((symbol-function 'gemini-companion-trash-delete)
+               (lambda (file &rest _) (delete-file file))))
+      (gemini-companion-test-answering #'always
+        (gemini-companion-test-undo-edit (car (gemini-companion-edits)))))))
+
 (ert-deftest gemini-companion-invariants-find-a-known-text-that-was-not-written ()
   (gemini-companion-invariants-test-finds "known text of .* is not what was written"
       '(("a" "1\n2\n3\n"))
