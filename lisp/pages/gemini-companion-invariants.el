@@ -219,7 +219,25 @@ KEEPS-P is a predicate on its bytes."
                            (funcall keeps-p bytes)))
                     gemini-companion-invariants--written)))
 
-(defun gemini-companion-invariants--changes (step &rest _)
+(defun gemini-companion-invariants--step (do step &rest args)
+  "Call DO with STEP and ARGS, and check what that has done; return its value.
+A file that is deleted then is in the trash, unless the user has agreed."
+  (let* ((file (gemini-companion-step-file step))
+         (name (gemini-companion-text-true-name file))
+         (is-local (and (not (file-remote-p file)) (file-regular-p name))))
+    (gemini-companion-invariants--changes step)
+    (setq gemini-companion-invariants--trashed nil)
+    (let ((back (apply do step args)))
+      ;; There is nothing to take back if nothing was to be changed.
+      (when back
+        (gemini-companion-invariants--did back))
+      (when (and is-local
+                 (not (file-exists-p name))
+                 (not (equal name gemini-companion-invariants--trashed)))
+        (gemini-companion-invariants--broken "%s was deleted past the trash" name))
+      back)))
+
+(defun gemini-companion-invariants--changes (step)
   "Note what the server has of the files of STEP, if it has several."
   (when (eq 'several (gemini-companion-step-kind step))
     (setq gemini-companion-invariants--stored
@@ -245,18 +263,6 @@ If AGREED is non-nil, the user was told that it may not."
       (gemini-companion-invariants--keep gemini-companion-invariants--trashed
                                          #'identity))))
 
-(defun gemini-companion-invariants--deletes (do step &rest args)
-  "Call DO with STEP and ARGS, and check that a deletion is one to the trash."
-  (let* ((file (gemini-companion-step-file step))
-         (name (gemini-companion-text-true-name file))
-         (is-local (and (not (file-remote-p file)) (file-regular-p name))))
-    (setq gemini-companion-invariants--trashed nil)
-    (prog1 (apply do step args)
-      (when (and is-local
-                 (not (file-exists-p name))
-                 (not (equal name gemini-companion-invariants--trashed)))
-        (gemini-companion-invariants--broken "%s was deleted past the trash" name)))))
-
 (defun gemini-companion-invariants--of-edit-p (file bytes)
   "Return non-nil if an edit of FILE, a true name, has the text BYTES."
   (let ((text (gemini-companion-text-normalized
@@ -276,21 +282,18 @@ If AGREED is non-nil, the user was told that it may not."
               (gemini-companion-edits))))
 
 (defun gemini-companion-invariants--did (step)
-  "Check STEP, which takes back the step that was done just now; return STEP.
-It is nil if nothing was to be changed."
-  (when step
-    (let ((file (gemini-companion-step-file step))
-          (record (gemini-companion-step-record step)))
-      (gemini-companion-log-record
-       'noted 'step (list file (gemini-companion-step-kind step)
-                          (gemini-companion-step-on step)))
-      (when record
-        (gemini-companion-invariants--hunks record (gemini-companion-step-hunks step)
-                                            "A decision"))
-      (gemini-companion-invariants--keep
-       (gemini-companion-text-true-name file)
-       (apply-partially #'equal (gemini-companion-step-after step)))))
-  step)
+  "Check STEP, which takes back the step that was done just now."
+  (let ((file (gemini-companion-step-file step))
+        (record (gemini-companion-step-record step)))
+    (gemini-companion-log-record
+     'noted 'step (list file (gemini-companion-step-kind step)
+                        (gemini-companion-step-on step)))
+    (when record
+      (gemini-companion-invariants--hunks record (gemini-companion-step-hunks step)
+                                          "A decision"))
+    (gemini-companion-invariants--keep
+     (gemini-companion-text-true-name file)
+     (apply-partially #'equal (gemini-companion-step-after step)))))
 
 ;;;; The overview
 
@@ -366,16 +369,12 @@ Call this when nothing is being written."
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'invariants)))
   "Check what takes back each step."
-  (advice-add 'gemini-companion-step-do :filter-return #'gemini-companion-invariants--did)
-  (advice-add 'gemini-companion-step-do :before #'gemini-companion-invariants--changes)
-  (advice-add 'gemini-companion-step-do :around #'gemini-companion-invariants--deletes)
+  (advice-add 'gemini-companion-step-do :around #'gemini-companion-invariants--step)
   (advice-add 'gemini-companion-trash-delete :around #'gemini-companion-invariants--trash))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'invariants)))
   "Check no longer."
-  (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--did)
-  (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--changes)
-  (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--deletes)
+  (advice-remove 'gemini-companion-step-do #'gemini-companion-invariants--step)
   (advice-remove 'gemini-companion-trash-delete #'gemini-companion-invariants--trash))
 
 (gemini-companion-part-loaded 'invariants)
